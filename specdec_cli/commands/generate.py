@@ -1,0 +1,115 @@
+"""`specdec generate`: one prompt, one answer."""
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specdec_cli.commands import options
+from specdec_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from specdec_cli.catalog import Pair
+
+
+def generate(
+    prompt: options.PromptArgument = None,
+    prompt_option: options.Prompt = None,
+    file: options.File = None,
+    system: options.System = None,
+    raw: options.Raw = False,
+    max_tokens: options.MaxTokens = -1,
+    stop: options.Stop = None,
+    pair: options.PairName = None,
+    target: options.Target = None,
+    draft: options.Draft = None,
+    draft_tokens: options.DraftTokens = None,
+    config: options.Config = None,
+    temperature: options.Temperature = 0.8,
+    top_k: options.TopK = 40,
+    top_p: options.TopP = 0.95,
+    min_p: options.MinP = 0.05,
+    seed: options.Seed = -1,
+    ctx_size: options.CtxSize = None,
+    threads: options.Threads = None,
+    draft_threads: options.DraftThreads = None,
+    batch_size: options.BatchSize = 2048,
+    gpu_layers: options.GpuLayers = None,
+    draft_gpu_layers: options.DraftGpuLayers = None,
+    flash_attn: options.FlashAttn = "auto",
+    cache_type_k: options.CacheTypeK = "f16",
+    cache_type_v: options.CacheTypeV = "f16",
+    color_tokens: options.ColorTokens = False,
+    json: options.Json = False,
+    stats: options.Stats = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """Answer a prompt: the target's words, at the draft's pace.
+
+    [b]Examples[/b]
+
+    specdec generate [green]"Why is the sky blue?"[/]
+
+    cat error.log | specdec generate [green]"What went wrong?"[/] > answer.txt
+
+    git diff | specdec generate --temperature 0 [green]"Write a commit message."[/]
+
+    specdec generate -m big.gguf -d small.gguf -f question.txt --json | jq .stats
+    """
+    from specdec_cli.answer import OutputOptions, Question, answer
+    from specdec_cli.core.sampling import SamplingChain
+    from specdec_cli.generation import Request
+    from specdec_cli.prompt import read_prompt
+    from specdec_cli.session import ModelSettings
+    from specdec_cli.terminal import Terminal
+
+    if prompt is not None and prompt_option is not None:
+        raise UsageError("PROMPT and --prompt are the same thing", hint="give one of them")
+    if raw and system is not None:
+        raise UsageError("--raw has no place for a --system message", hint="put it into the prompt, or drop --raw")
+    if max_tokens == 0:
+        raise UsageError("--max-tokens 0 would say nothing", hint="1 or more, or -1 for no limit")
+    if stop and "" in stop:
+        raise UsageError("--stop needs some text", hint="an empty one would stop before the first word")
+    terminal = Terminal.of_process(quiet=quiet)
+    request = Request(
+        chain=SamplingChain(temperature, top_k, top_p, min_p),
+        seed=seed if seed >= 0 else secrets.randbelow(2**32),
+        draft_tokens=draft_tokens,
+        max_tokens=max_tokens if max_tokens > 0 else None,
+        stops=tuple(stop or ()),
+    )
+    settings = ModelSettings(
+        threads=threads,
+        draft_threads=draft_threads,
+        batch_size=batch_size,
+        ctx_size=ctx_size,
+        gpu_layers=gpu_layers,
+        draft_gpu_layers=draft_gpu_layers,
+        flash_attn=flash_attn,
+        cache_type_k=cache_type_k,
+        cache_type_v=cache_type_v,
+    )
+    text = read_prompt(prompt if prompt is not None else prompt_option, file, terminal)
+    if not raw and not text.strip():
+        raise UsageError("the prompt is empty", hint="--raw continues even from nothing, where the model can")
+    question = Question(choose_pair(pair, target, draft, config), settings, request, text, system, raw)
+    return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))
+
+
+def choose_pair(name: str | None, target: Path | None, draft: str | None, config: Path | None) -> "Pair":
+    """The pair that the options stand for: files given by hand, or one of models.toml with another draft.
+
+    Raises:
+        UsageError: the options contradict each other, or name no pair.
+    """
+    from specdec_cli.catalog import Pair, find_pair, to_source
+
+    given = None if draft is None else to_source(draft, Path())
+    if target is not None:
+        if name is not None:
+            raise UsageError("--pair and --target both name the big model", hint="give one of them")
+        return Pair(target.expanduser(), "lookup" if given is None else given)
+    pair = find_pair(name, config)
+    return pair if given is None else Pair(pair.target, given, name=pair.name)

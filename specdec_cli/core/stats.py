@@ -1,0 +1,70 @@
+"""Counters of a run; every rate is computed from them and is None where nothing was counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specdec_cli.core.decode import Round
+from specdec_cli.core.verify import Kind
+
+
+@dataclass(slots=True)
+class Counters:
+    """Sums over rounds. Always tokens = accepted + corrections + bonus, and 0 ≤ accepted ≤ examined ≤ drafted.
+
+    `drafted_at[i]` and `accepted_at[i]` count blocks whose i-th token was drafted and accepted.
+    """
+
+    rounds: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    corrections: int = 0
+    bonus: int = 0
+    examined: int = 0
+    overlap: float = 0.0
+    drafted_at: list[int] = field(default_factory=list)
+    accepted_at: list[int] = field(default_factory=list)
+
+    def add(self, round_: Round) -> None:
+        """Count `round_`, which must already be cut to what was emitted."""
+        self.rounds += 1
+        self.drafted += round_.drafted
+        self.accepted += round_.accepted
+        self.corrections += round_.last is Kind.CORRECTION
+        self.bonus += round_.last is Kind.BONUS
+        self.examined += len(round_.overlaps)
+        self.overlap += sum(round_.overlaps)
+        _count_positions(self.drafted_at, round_.drafted)
+        _count_positions(self.accepted_at, round_.accepted)
+        self.accepted_at += [0] * (len(self.drafted_at) - len(self.accepted_at))
+
+    @property
+    def tokens(self) -> int:
+        """Emitted tokens."""
+        return self.accepted + self.corrections + self.bonus
+
+    @property
+    def alpha(self) -> float | None:
+        """accepted / examined."""
+        return self.accepted / self.examined if self.examined else None
+
+    @property
+    def expected_alpha(self) -> float | None:
+        """Mean of Σ min(p, q) over examined positions: the same quantity with less variance."""
+        return self.overlap / self.examined if self.examined else None
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """accepted / drafted."""
+        return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def tokens_per_round(self) -> float | None:
+        """Emitted tokens a target pass."""
+        return self.tokens / self.rounds if self.rounds else None
+
+
+def _count_positions(counts: list[int], length: int) -> None:
+    counts += [0] * (length - len(counts))
+    for position in range(length):
+        counts[position] += 1

@@ -1,0 +1,55 @@
+"""A small language model as the draft."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specdec_cli.core.decode import Model, StopRule
+from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.noise import Chance
+from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.verify import Proposal
+
+
+class ModelDrafter:
+    """Draws every token from the draft's own distribution, after the target's sampling chain.
+
+    `vocabulary` is the number of ids that both models know; what the draft has beyond it is padding and
+    never drawn. `capacity` is how many tokens the draft's cache can hold.
+    """
+
+    def __init__(self, model: Model, chain: SamplingChain, *, vocabulary: int, capacity: int) -> None:
+        self._model = model
+        self._chain = chain
+        self._vocabulary = vocabulary
+        self._capacity = capacity
+        self.exhausted = False
+        """Whether the context has outgrown the draft, which then proposes nothing."""
+
+    def prefill(self, prompt: Sequence[int]) -> None:
+        """See `Drafter.prefill`."""
+        if len(prompt) <= self._capacity:
+            self._model.extend(prompt[self._model.length : -1], rows=0)
+
+    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
+        """See `Drafter.propose`. The last drafted token is left for the next round to evaluate."""
+        proposal = Proposal()
+        unseen = list(context[self._model.length :])
+        while not enough(proposal):
+            if self._model.length + len(unseen) > self._capacity:
+                self.exhausted = True
+                break
+            row = self._model.extend(unseen, rows=1)[0]
+            q = self._chain.distribution(row[: self._vocabulary])
+            token = chance.draft(len(proposal.tokens), q)
+            proposal = _longer(proposal, token, q)
+            unseen = [token]
+        return proposal
+
+    def rewind(self, length: int) -> None:
+        """See `Drafter.rewind`."""
+        self._model.rewind(min(self._model.length, length))
+
+
+def _longer(proposal: Proposal, token: int, q: Distribution) -> Proposal:
+    return Proposal((*proposal.tokens, token), (*proposal.distributions, q))

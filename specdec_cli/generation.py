@@ -1,0 +1,172 @@
+"""One answer in the making: rounds of tokens become text, counts and times, and an end with its reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from specdec_cli.core.decode import Round, autoregress, speculate
+from specdec_cli.core.draft_length import FixedLength
+from specdec_cli.core.noise import Noise
+from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.stats import Counters
+from specdec_cli.core.text import Segment, TextStream
+from specdec_cli.core.verify import Kind
+from specdec_cli.drafters.lookup import LookupDrafter
+from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.llama.context import Context
+from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.tokenizer import Tokenizer
+
+FinishReason = Literal["stop", "length", "context", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an answer should be like. `draft_tokens` None is the pair's own, `max_tokens` None as many as fit."""
+
+    chain: SamplingChain
+    seed: int
+    draft_tokens: int | None = None
+    max_tokens: int | None = None
+    stops: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Seconds:
+    """Where the time of an answer went; `sample` is everything in a round that is neither model."""
+
+    prompt: float = 0.0
+    draft: float = 0.0
+    verify: float = 0.0
+    sample: float = 0.0
+
+    @property
+    def generation(self) -> float:
+        """Time of all rounds."""
+        return self.draft + self.verify + self.sample
+
+
+class Generation:
+    """Iterate it for the text of each round, token by token with its kind; the attributes follow along.
+
+    An item may be empty: its text waits for the rest of a character, or may be the start of a stop string.
+    `draft` is the context of a draft model, None for a drafter that has none.
+
+    Raises:
+        ModelError: llama.cpp failed; what was yielded before stays valid.
+    """
+
+    def __init__(
+        self,
+        *,
+        prompt: Sequence[int],
+        request: Request,
+        draft_tokens: int,
+        target: Context,
+        drafter: ModelDrafter | LookupDrafter | None,
+        draft: Context | None,
+        tokenizer: Tokenizer,
+        interrupt: Interrupt,
+        notice: Callable[[str], None],
+    ) -> None:
+        self.prompt_tokens = len(prompt)
+        self.draft_tokens = draft_tokens
+        self.context_size = target.size
+        self.seed = request.seed
+        self.counters = Counters()
+        self.seconds = Seconds()
+        self.finish_reason: FinishReason | None = None
+        self._prompt = prompt
+        self._request = request
+        self._target = target
+        self._drafter = drafter
+        self._draft = draft
+        self._tokenizer = tokenizer
+        self._interrupt = interrupt
+        self._notice = notice
+        self._noticed = False
+        self._text: TextStream[Kind] = TextStream(request.stops)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Emitted tokens a second of generation, the prompt not counted."""
+        return self.counters.tokens / self.seconds.generation if self.counters.tokens else None
+
+    def __iter__(self) -> Iterator[list[Segment[Kind]]]:
+        with self._interrupt:
+            try:
+                yield from self._answer()
+            except KeyboardInterrupt:
+                self.finish_reason = "interrupted"
+        yield self._text.finish(Kind.BONUS)
+
+    def _answer(self) -> Iterator[list[Segment[Kind]]]:
+        self._read_prompt()
+        rounds = self._rounds()
+        try:
+            while (round_ := self._timed(rounds)) is not None:
+                segments, round_ = self._to_text(round_)
+                self.counters.add(round_)
+                yield segments
+                if round_.ended or self._text.stopped:
+                    self.finish_reason = "stop"
+                    return
+                self._notice_exhausted()
+        finally:
+            rounds.close()
+        self.finish_reason = "context" if self.counters.tokens != self._request.max_tokens else "length"
+
+    def _read_prompt(self) -> None:
+        """Evaluate all of the prompt but its last token, in the same batches with and without a draft."""
+        started = time.perf_counter()
+        self._target.extend(self._prompt[:-1], rows=0)
+        if self._drafter is not None:
+            self._drafter.prefill(self._prompt)
+        self.seconds.prompt = time.perf_counter() - started
+
+    def _rounds(self) -> Generator[Round, None, None]:
+        room = self.context_size - self.prompt_tokens
+        chain, noise, is_end = self._request.chain, Noise(self._request.seed), self._tokenizer.is_end
+        budget = min(room, self._request.max_tokens or room)
+        if self._drafter is None:
+            return autoregress(self._target, self._prompt, chain=chain, noise=noise, budget=budget, is_end=is_end)
+        return speculate(
+            self._target,
+            self._drafter,
+            self._prompt,
+            chain=chain,
+            noise=noise,
+            budget=budget,
+            is_end=is_end,
+            enough=FixedLength(self.draft_tokens),
+        )
+
+    def _timed(self, rounds: Iterator[Round]) -> Round | None:
+        """The next round, its time shared out between the models and everything else."""
+        draft, verify = self._draft.seconds if self._draft else 0.0, self._target.seconds
+        started = time.perf_counter()
+        round_ = next(rounds, None)
+        passed = time.perf_counter() - started
+        drafting = self._draft.seconds - draft if self._draft else 0.0
+        verifying = self._target.seconds - verify
+        self.seconds.draft += drafting
+        self.seconds.verify += verifying
+        self.seconds.sample += passed - drafting - verifying
+        return round_
+
+    def _to_text(self, round_: Round) -> tuple[list[Segment[Kind]], Round]:
+        """The text of `round_`, and the round without the tokens that follow a stop string."""
+        segments: list[Segment[Kind]] = []
+        for index, (token, kind) in enumerate(zip(round_.tokens, round_.kinds, strict=True)):
+            segments += self._text.feed(self._tokenizer.piece(token), kind)
+            if self._text.stopped:
+                return segments, round_.cut(index + 1)
+        return segments, round_
+
+    def _notice_exhausted(self) -> None:
+        if self._drafter is not None and self._drafter.exhausted and not self._noticed:
+            self._noticed = True
+            self._notice("the text outgrew the context of the draft: going on without it")

@@ -1,0 +1,1 @@
+"""llama.cpp through its bindings: the only package that imports llama_cpp."""

@@ -1,0 +1,171 @@
+"""A cache of evaluated tokens on top of loaded weights: llama.cpp as the core's `Model`."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from specdec_cli.core.top_k import Logits
+from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.library import clear_log, llama, log_errors
+from specdec_cli.llama.weights import Weights
+
+PHYSICAL_BATCH: Final = 512
+"""llama.cpp's own n_ubatch: tokens that are computed at once within a batch."""
+
+CACHE_TYPES: Final = {
+    "f32": 0,
+    "f16": 1,
+    "bf16": 30,
+    "q8_0": 8,
+    "q4_0": 2,
+    "q4_1": 3,
+    "iq4_nl": 20,
+    "q5_0": 6,
+    "q5_1": 7,
+}
+FLASH_ATTENTION: Final = {"auto": -1, "off": 0, "on": 1}
+ABORTED: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """`size` tokens of cache; `batch` tokens a call at most; `rows` rows of logits a call at most."""
+
+    size: int
+    batch: int
+    rows: int
+    threads: int
+    flash_attention: str = "auto"
+    cache_type_k: str = "f16"
+    cache_type_v: str = "f16"
+
+
+class Context:
+    """Sequence 0 of a llama.cpp context. `seconds` is the time spent evaluating so far.
+
+    Logits are asked for on as few rows as a round needs: llama.cpp otherwise reserves compute buffers for
+    `batch` × vocabulary floats (300 MB at 512 × 152k).
+
+    Raises:
+        ModelError: llama.cpp cannot make a context with these options.
+    """
+
+    def __init__(self, weights: Weights, options: ContextOptions, interrupt: Interrupt) -> None:
+        self.seconds = 0.0
+        self.length = 0
+        self.size = options.size
+        self._weights = weights
+        self._interrupt = interrupt
+        self._batch_size = max(options.batch, options.rows)
+        self._row_type: Any = ctypes.c_float * weights.vocabulary_size
+        clear_log()
+        self._context: Any = llama().llama_init_from_model(weights.model, self._params(options))
+        if not self._context:
+            reason = log_errors() or "there may not be enough memory"
+            raise ModelError(
+                f"no context of {options.size} tokens for {weights.role} {weights.path}: {reason}",
+                hint="try a smaller --ctx-size, or other --cache-type-k/v and --flash-attn",
+            )
+        self._memory = llama().llama_get_memory(self._context)
+        self._batch = llama().llama_batch_init(self._batch_size, 0, 1)
+        self._tokens = np.ctypeslib.as_array(self._batch.token, (self._batch_size,))
+        self._positions = np.ctypeslib.as_array(self._batch.pos, (self._batch_size,))
+        self._wanted = np.ctypeslib.as_array(self._batch.logits, (self._batch_size,))
+        np.ctypeslib.as_array(self._batch.n_seq_id, (self._batch_size,))[:] = 1
+        for index in range(self._batch_size):
+            self._batch.seq_id[index][0] = 0
+
+    def _params(self, options: ContextOptions) -> Any:
+        params = llama().llama_context_default_params()
+        params.n_ctx = options.size
+        params.n_batch = self._batch_size
+        params.n_ubatch = min(PHYSICAL_BATCH, self._batch_size)
+        params.n_seq_max = 1
+        params.n_outputs_max = options.rows
+        params.n_threads = params.n_threads_batch = options.threads
+        params.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
+        params.type_k = CACHE_TYPES[options.cache_type_k]
+        params.type_v = CACHE_TYPES[options.cache_type_v]
+        params.swa_full = True
+        params.no_perf = True
+        params.abort_callback = self._interrupt.callback
+        params.abort_callback_data = self._interrupt.data
+        return params
+
+    def extend(self, tokens: Sequence[int], rows: int) -> Sequence[Logits]:
+        """See `Model.extend`. Long input goes in batches; the wanted rows are always in the last one.
+
+        Raises:
+            ModelError: the cache is full, or llama.cpp failed.
+            KeyboardInterrupt: Ctrl-C; the cache holds a prefix of the tokens.
+        """
+        if self.length + len(tokens) > self.size:
+            raise UsageError(f"{self.length + len(tokens)} tokens do not fit a context of {self.size}")
+        started = time.perf_counter()
+        try:
+            start = 0
+            while start < len(tokens):
+                rest = len(tokens) - start
+                count = rest if rest <= self._batch_size else min(self._batch_size, rest - rows)
+                self._evaluate(tokens[start : start + count], rows if count == rest else 0)
+                start += count
+        finally:
+            self.seconds += time.perf_counter() - started
+        return [self._row(count - rows + index) for index in range(rows)]
+
+    def _evaluate(self, tokens: Sequence[int], rows: int) -> None:
+        """One call of llama_decode on at most a batch of `tokens`, with logits on the last `rows`."""
+        self._interrupt.check()
+        count = len(tokens)
+        self._tokens[:count] = tokens
+        self._positions[:count] = range(self.length, self.length + count)
+        self._wanted[: count - rows] = 0
+        self._wanted[count - rows : count] = 1
+        self._batch.n_tokens = count
+        clear_log()
+        status = llama().llama_decode(self._context, self._batch)
+        if status == 0:
+            self.length += count
+            return
+        self.length = int(llama().llama_memory_seq_pos_max(self._memory, 0)) + 1
+        if status == ABORTED:
+            raise KeyboardInterrupt
+        raise ModelError(
+            f"{self._weights.role} {self._weights.path} failed while evaluating: {log_errors() or f'code {status}'}",
+            hint="there may not be enough memory; try a smaller --ctx-size or --batch-size",
+        )
+
+    def _row(self, index: int) -> Logits:
+        """The logits after token `index` of the last batch: a view, not a copy."""
+        pointer = llama().llama_get_logits_ith(self._context, index)
+        row: Logits = np.frombuffer(self._row_type.from_address(ctypes.addressof(pointer.contents)), np.float32)
+        return row
+
+    def rewind(self, length: int) -> None:
+        """See `Model.rewind`.
+
+        Raises:
+            ModelError: this kind of model cannot take tokens back.
+        """
+        if length == self.length:
+            return
+        if not llama().llama_memory_seq_rm(self._memory, 0, length, -1):
+            raise ModelError(
+                f"{self._weights.role} {self._weights.path} cannot take back evaluated tokens",
+                hint="use --draft none with this model",
+            )
+        self.length = length
+
+    def close(self) -> None:
+        """Free the cache and its buffers."""
+        if self._context is not None:
+            llama().llama_batch_free(self._batch)
+            llama().llama_free(self._context)
+            self._context = None

@@ -1,0 +1,175 @@
+"""What a model file says about itself, read in milliseconds and before any weight: is it usable, and as what.
+
+ggml's own reader does the parsing, so that what passes here is what llama.cpp will see. Every check is one
+that llama.cpp would answer with an assertion, with a page of log, or only after minutes of loading.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from specdec_cli.errors import ModelError
+from specdec_cli.llama.library import clear_log, ggml, llama, log_errors
+from specdec_cli.vocabulary import Vocabulary
+
+MAGIC: Final = b"GGUF"
+LOOKALIKES: Final = (
+    (b"version https://git-lfs", "is a Git LFS pointer, not the model itself", "fetch it with: git lfs pull"),
+    (b"<!doctype html", "is a web page, not a model", "download the file itself, not the page that shows it"),
+    (b"<html", "is a web page, not a model", "download the file itself, not the page that shows it"),
+    (
+        b"pk\x03\x04",
+        "is a zip archive or a PyTorch file, not GGUF",
+        "convert it with llama.cpp's convert_hf_to_gguf.py",
+    ),
+    (b"lmgg", "is in the old GGML format", "download or convert a GGUF version of the model"),
+    (b"tjgg", "is in the old GGJT format", "download or convert a GGUF version of the model"),
+)
+UINT32, BOOL, STRING, ARRAY = 4, 7, 8, 9
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The part of a file's metadata that decides whether and how it can be used."""
+
+    architecture: str
+    vocabulary: Vocabulary
+
+
+def read_header(path: Path, role: str) -> Header:
+    """Check that `path` holds a whole model and read its header. `role` is "target" or "draft".
+
+    Raises:
+        ModelError: the file cannot be opened, is not a model, or is cut short.
+    """
+    _check_file(path, role)
+    with _opened(path, role) as context:
+        _check_whole(context, path, role)
+        values = _Values(context)
+        _check_kind(values, path, role)
+        tokens = values.strings("tokenizer.ggml.tokens")
+        if not tokens:
+            raise ModelError(
+                f"{role} {path} has no vocabulary", hint="it may be a part of a model, such as a projector"
+            )
+        return Header(
+            values.text("general.architecture"),
+            Vocabulary(
+                source=str(path),
+                model=values.text("tokenizer.ggml.model"),
+                tokens=tokens,
+                bos=values.number("tokenizer.ggml.bos_token_id"),
+                eos=values.number("tokenizer.ggml.eos_token_id"),
+                add_bos=values.flag("tokenizer.ggml.add_bos_token"),
+            ),
+        )
+
+
+def _check_file(path: Path, role: str) -> None:
+    if path.is_dir():
+        raise ModelError(f"{role} {path} is a folder", hint="give the .gguf file inside it")
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except FileNotFoundError:
+        raise ModelError(f"{role} {path} does not exist", hint="check the path; -m and -d take GGUF files") from None
+    except OSError as error:
+        raise ModelError(f"{role} {path} cannot be read: {error.strerror}", hint="check its permissions") from None
+    if not start:
+        raise ModelError(f"{role} {path} is empty", hint="the download may have failed; fetch it again")
+    for prefix, reason, hint in LOOKALIKES:
+        if start.lower().lstrip().startswith(prefix):
+            raise ModelError(f"{role} {path} {reason}", hint=hint)
+    if not start.startswith(MAGIC):
+        raise ModelError(f"{role} {path} is not a GGUF file", hint="specdec loads models in llama.cpp's GGUF format")
+
+
+class _InitParams(ctypes.Structure):
+    _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
+
+
+@contextmanager
+def _opened(path: Path, role: str) -> Iterator[int]:
+    llama()
+    clear_log()
+    context = ggml("gguf_init_from_file", ctypes.c_void_p, (ctypes.c_char_p, _InitParams))(
+        os.fsencode(path), _InitParams(True, None)
+    )
+    if not context:
+        reason = log_errors() or "its header does not parse"
+        raise ModelError(f"{role} {path} is damaged or cut short: {reason}", hint="fetch the file again")
+    try:
+        yield context
+    finally:
+        ggml("gguf_free", None, (ctypes.c_void_p,))(context)
+
+
+def _check_whole(context: int, path: Path, role: str) -> None:
+    """The file reaches as far as its last tensor; one without tensors holds a vocabulary only."""
+    count = ggml("gguf_get_n_tensors", ctypes.c_int64, (ctypes.c_void_p,))(context)
+    if count == 0:
+        raise ModelError(f"{role} {path} holds a vocabulary and no weights", hint="give the model itself")
+    offset = ggml("gguf_get_tensor_offset", ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_int64))
+    size = ggml("gguf_get_tensor_size", ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_int64))
+    data = ggml("gguf_get_data_offset", ctypes.c_size_t, (ctypes.c_void_p,))(context)
+    needed = data + max(offset(context, index) + size(context, index) for index in range(count))
+    actual = path.stat().st_size
+    if actual < needed:
+        raise ModelError(
+            f"{role} {path} is cut short: {actual:,} of {needed:,} bytes", hint="the download is not complete"
+        )
+
+
+def _check_kind(values: _Values, path: Path, role: str) -> None:
+    kind = values.text("general.type") or "model"
+    if kind != "model":
+        raise ModelError(f"{role} {path} is a {kind}, not a language model", hint="give the model that it belongs to")
+    part, parts = values.number("split.no"), values.number("split.count")
+    if part and parts:
+        raise ModelError(
+            f"{role} {path} is part {part + 1} of {parts}", hint="give the first part; the others are found beside it"
+        )
+
+
+class _Values:
+    """Typed look-ups in a GGUF's metadata; ggml aborts on a wrong type, so the type is checked first."""
+
+    def __init__(self, context: int) -> None:
+        self._context = context
+
+    def text(self, key: str) -> str:
+        at = self._find(key, STRING)
+        return "" if at is None else str(self._get("gguf_get_val_str", ctypes.c_char_p, at).decode("utf-8", "replace"))
+
+    def number(self, key: str) -> int | None:
+        """An unsigned integer of 16 or 32 bits."""
+        for kind, name, result in ((UINT32, "u32", ctypes.c_uint32), (2, "u16", ctypes.c_uint16)):
+            at = self._find(key, kind)
+            if at is not None:
+                return int(self._get(f"gguf_get_val_{name}", result, at))
+        return None
+
+    def flag(self, key: str) -> bool | None:
+        at = self._find(key, BOOL)
+        return None if at is None else bool(self._get("gguf_get_val_bool", ctypes.c_bool, at))
+
+    def strings(self, key: str) -> list[bytes]:
+        at = self._find(key, ARRAY)
+        if at is None or self._get("gguf_get_arr_type", ctypes.c_int, at) != STRING:
+            return []
+        each = ggml("gguf_get_arr_str", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t))
+        return [each(self._context, at, index) for index in range(self._get("gguf_get_arr_n", ctypes.c_size_t, at))]
+
+    def _find(self, key: str, kind: int) -> int | None:
+        at = ggml("gguf_find_key", ctypes.c_int64, (ctypes.c_void_p, ctypes.c_char_p))(self._context, key.encode())
+        found = at >= 0 and self._get("gguf_get_kv_type", ctypes.c_int, at) == kind
+        return int(at) if found else None
+
+    def _get(self, name: str, result: Any, at: int) -> Any:
+        return ggml(name, result, (ctypes.c_void_p, ctypes.c_int64))(self._context, at)

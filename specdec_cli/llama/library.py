@@ -1,0 +1,109 @@
+"""The llama.cpp library itself: importing it, its log, and the last line of defence against its assertions."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from specdec_cli.errors import ModelError
+
+INFO, WARNING, ERROR, CONTINUED = 1, 2, 3, 5
+KEPT_LINES: Final = 400
+
+_log: deque[tuple[int, str]] = deque(maxlen=KEPT_LINES)
+_sink: Callable[[str], object] | None = None
+_on_abort: Callable[[str], None] | None = None
+
+
+@cache
+def llama() -> Any:
+    """The bindings' module, loaded once, logging into `log_errors` instead of stderr.
+
+    Raises:
+        ModelError: it is not installed, or its shared library does not load.
+    """
+    try:
+        import llama_cpp
+    except (ImportError, OSError, RuntimeError) as error:
+        raise ModelError(
+            f"llama-cpp-python does not load: {_one_line(str(error))}",
+            hint="reinstall it with: pip install --force-reinstall llama-cpp-python",
+        ) from error
+    llama_cpp.llama_log_set(_log_callback(llama_cpp), ctypes.c_void_p(None))
+    ggml("ggml_set_abort_callback", ctypes.c_void_p, (_ABORT_TYPE,))(_abort_callback)
+    llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+@cache
+def ggml(name: str, result: Any, arguments: tuple[Any, ...] = ()) -> Any:
+    """A function of ggml that the bindings do not wrap.
+
+    Found through the handle of libllama where that searches its dependencies: wheels hold libggml-base
+    several times under different names, and opening it by path would load a second copy of its globals.
+    """
+    from llama_cpp import _ctypes_extensions, llama_cpp
+
+    try:
+        function = getattr(llama_cpp._lib, name)
+    except AttributeError:
+        libraries = ("ggml-base", "ggml")
+        opened = [_ctypes_extensions.load_shared_library(each, llama_cpp._base_path) for each in libraries]
+        function = next(getattr(each, name) for each in opened if hasattr(each, name))
+    function.restype, function.argtypes = result, list(arguments)
+    return function
+
+
+def show_log(sink: Callable[[str], object] | None) -> None:
+    """Also pass every line of llama.cpp's log to `sink`, as it comes; None stops that."""
+    global _sink
+    _sink = sink
+
+
+def on_abort(handler: Callable[[str], None] | None) -> None:
+    """Call `handler` with the message of a failed assertion in C, just before the process would die."""
+    global _on_abort
+    _on_abort = handler
+
+
+def log_errors() -> str:
+    """The most telling line that llama.cpp logged since `clear_log`: its last error, as one short line."""
+    errors = [_one_line(text) for level, text in _log if level == ERROR and text.strip()]
+    telling = [line for line in errors if not line.startswith(("failed to load model", "error loading model"))]
+    causes = [re.sub(r"^error loading model: ", "", line) for line in errors if line.startswith("error loading model")]
+    return (causes or telling or errors or [""])[0]
+
+
+def clear_log() -> None:
+    """Forget what was logged, before a call whose errors matter."""
+    _log.clear()
+
+
+def _one_line(text: str) -> str:
+    """`text` without line breaks and without the C function that logged it."""
+    return re.sub(r"^\w+: ", "", " ".join(text.split()))
+
+
+@cache
+def _log_callback(llama_cpp: Any) -> Any:
+    def record(level: int, text: bytes, _: Any) -> None:
+        line = text.decode("utf-8", "replace")
+        _log.append((_log[-1][0] if level == CONTINUED and _log else level, line))
+        if _sink is not None:
+            _sink(line)
+
+    return llama_cpp.llama_log_callback(record)
+
+
+def _report_abort(message: bytes) -> None:
+    if _on_abort is not None:
+        where, _, what = message.decode("utf-8", "replace").partition(": ")
+        _on_abort(_one_line(what or where))
+
+
+_ABORT_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_abort_callback = _ABORT_TYPE(_report_abort)

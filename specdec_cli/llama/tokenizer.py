@@ -1,0 +1,64 @@
+"""Text to tokens and tokens to bytes, by the target's own vocabulary."""
+
+from __future__ import annotations
+
+import ctypes
+
+from specdec_cli.llama.library import llama
+from specdec_cli.llama.weights import Weights
+
+
+class Tokenizer:
+    """The vocabulary of loaded weights; usable as long as they are."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._vocab = weights.vocab
+        self._pieces: dict[int, bytes] = {}
+        bos = llama().llama_vocab_bos(self._vocab)
+        self.bos: int | None = bos if bos >= 0 else None
+        self.adds_bos = bool(llama().llama_vocab_get_add_bos(self._vocab)) and self.bos is not None
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of `text`, control tokens in it recognised.
+
+        Where the model wants a beginning-of-text token it is there exactly once, whether `text` holds it or not.
+        """
+        data = text.encode("utf-8", "replace")
+        room = len(data) + 2
+        tokens = (ctypes.c_int32 * room)()
+        count = llama().llama_tokenize(self._vocab, data, len(data), tokens, room, False, True)
+        if count < 0:
+            tokens = (ctypes.c_int32 * -count)()
+            count = llama().llama_tokenize(self._vocab, data, len(data), tokens, -count, False, True)
+        encoded = list(tokens[:count])
+        if self.adds_bos and self.bos is not None and encoded[:1] != [self.bos]:
+            encoded.insert(0, self.bos)
+        return encoded
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that `token` prints; none for a control token. Vocabulary entries may be of any length."""
+        if token not in self._pieces:
+            self._pieces[token] = self._read_piece(token, special=False)
+        return self._pieces[token]
+
+    def is_end(self, token: int) -> bool:
+        """Whether the vocabulary marks `token` as an end of generation (of text, of turn, of message, ...)."""
+        return bool(llama().llama_vocab_is_eog(self._vocab, token))
+
+    def special_text(self, token: int | None) -> str:
+        """How a control token is written in a chat template; empty for None."""
+        return "" if token is None else self._read_piece(token, special=True).decode("utf-8", "replace")
+
+    @property
+    def eos(self) -> int | None:
+        """The end-of-text token, if there is one."""
+        eos = int(llama().llama_vocab_eos(self._vocab))
+        return eos if eos >= 0 else None
+
+    def _read_piece(self, token: int, *, special: bool) -> bytes:
+        buffer = ctypes.create_string_buffer(64)
+        count = llama().llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        if count < 0:
+            buffer = ctypes.create_string_buffer(-count)
+            count = llama().llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        return buffer.raw[:count]

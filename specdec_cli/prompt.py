@@ -1,0 +1,79 @@
+"""What the user asks: an argument, a file, standard input, or material with a question after it.
+
+One rule. Material is the file given with -f (`-` is standard input), or else whatever is piped in. The
+prompt is the material, an empty line, and the argument; or the one of them that there is. A byte order mark
+is dropped, CRLF is LF, and one final newline of material does not count.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from pathlib import Path
+from typing import Final
+
+from specdec_cli.errors import UsageError
+from specdec_cli.terminal import Terminal
+
+PATIENCE: Final = 10.0
+"""Seconds to wait for the first byte of a pipe when there is a prompt without it."""
+
+
+def read_prompt(argument: str | None, file: str | None, terminal: Terminal) -> str:
+    """The prompt; may be blank.
+
+    Raises:
+        UsageError: there is none, a file cannot be read, or a pipe stays silent.
+    """
+    if file is not None and file != "-":
+        material: str | None = _clean(_read_file(Path(file)), terminal)
+    elif terminal.reads_keys and file is None:
+        material = None
+    else:
+        patient = argument is None or file == "-"
+        material = _clean(_read_pipe(terminal, None if patient else PATIENCE), terminal)
+    if material is None and argument is None:
+        raise UsageError("there is no prompt", hint='specdec generate "Your prompt", or -f FILE, or pipe text into it')
+    return "\n\n".join(part for part in (material, argument) if part) or ""
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"prompt file {path} cannot be read: {error.strerror}") from None
+
+
+def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
+    """All of standard input; if nothing comes for `patience` seconds, nothing is assumed to come.
+
+    A thread reads, since only it can wait with a limit on every system.
+    """
+    received = io.BytesIO()
+    started, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        try:
+            while data := terminal.stdin.read1(1 << 16):  # type: ignore[attr-defined]
+                received.write(data)
+                started.set()
+        finally:
+            started.set()
+            done.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    if not started.wait(patience):
+        raise UsageError(
+            f"standard input is open and said nothing for {patience:g} seconds",
+            hint="add </dev/null to use the prompt alone, or -f - to wait for as long as it takes",
+        )
+    done.wait()
+    return received.getvalue()
+
+
+def _clean(data: bytes, terminal: Terminal) -> str:
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    damaged = text.count("\ufffd") - data.count("\ufffd".encode())
+    if damaged > 0:
+        terminal.notice(f"{damaged} places of the input are not UTF-8 and were replaced by \ufffd")
+    return text.removesuffix("\n")

@@ -1,0 +1,90 @@
+"""Statistics as people read them and as JSON: pure functions of a generation's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from specdec_cli.core.stats import Counters
+
+MISSING = "n/a"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of one answer; `total` is from opening the files to the last byte."""
+
+    load: float
+    prompt: float
+    draft: float
+    verify: float
+    sample: float
+    total: float
+
+    @property
+    def generation(self) -> float:
+        """Time of all rounds."""
+        return self.draft + self.verify + self.sample
+
+
+def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> str:
+    """One line about an answer in the making."""
+    speed = _rate(counters.tokens, timing.generation)
+    if not draft_tokens:
+        return f"{counters.tokens} tokens · {speed} tokens/s"
+    shares = "/".join(_percent(part, timing.generation) for part in (timing.draft, timing.verify, timing.sample))
+    return (
+        f"α {_number(counters.expected_alpha)} · {_number(counters.tokens_per_round, 1)} tokens/round"
+        f" · γ {draft_tokens} · {speed} tokens/s · draft/verify/sample {shares} %"
+    )
+
+
+def to_summary(counters: Counters, timing: Timing, *, seed: int, target: str, draft: str | None) -> Text:
+    """One line about a finished answer; `target` and `draft` say what was loaded where."""
+    parts = [f"{counters.tokens} tokens", f"{_rate(counters.tokens, timing.generation)} tokens/s"]
+    if draft is not None:
+        rate = f" ({_percent(counters.accepted, counters.drafted)} %)" if counters.drafted else ""
+        parts += [
+            f"accepted {counters.accepted}/{counters.drafted}{rate}",
+            f"α {_number(counters.alpha)} (Σ min(p, q) {_number(counters.expected_alpha)})",
+            f"{_number(counters.tokens_per_round)} tokens/round",
+        ]
+    parts += [f"target {target}", f"draft {draft or 'none'}", f"seed {seed}"]
+    return Text(" · ".join(parts), style="dim")
+
+
+def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
+    """The `stats` object of --json: strict JSON, null where nothing was counted."""
+    drafted = bool(counters.drafted)
+    return {
+        "rounds": counters.rounds,
+        "drafted": counters.drafted,
+        "accepted": counters.accepted,
+        "corrections": counters.corrections,
+        "bonus": counters.bonus,
+        "examined": counters.examined,
+        "alpha": counters.alpha,
+        "expected_alpha": counters.expected_alpha,
+        "acceptance_rate": counters.acceptance_rate,
+        "tokens_per_round": counters.tokens_per_round,
+        "drafted_at": counters.drafted_at if drafted else [],
+        "accepted_at": counters.accepted_at if drafted else [],
+        "tokens_per_second": counters.tokens / timing.generation if timing.generation else None,
+        "seconds": {
+            name: round(getattr(timing, name), 6) for name in ("load", "prompt", "draft", "verify", "sample", "total")
+        },
+    }
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return MISSING if value is None else f"{value:.{digits}f}"
+
+
+def _rate(count: int, seconds: float) -> str:
+    return f"{count / seconds:.1f}" if count and seconds else MISSING
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f}" if whole else MISSING

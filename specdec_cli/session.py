@@ -1,0 +1,206 @@
+"""A loaded and checked pair, and the answers that it generates. Every command that touches models goes through here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from specdec_cli.catalog import Pair
+from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.drafters.lookup import LookupDrafter
+from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.generation import Generation, Request
+from specdec_cli.llama.chat_template import Message, render_messages
+from specdec_cli.llama.context import Context, ContextOptions
+from specdec_cli.llama.devices import gpu_names, usable_cpus
+from specdec_cli.llama.gguf import read_header
+from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.tokenizer import Tokenizer
+from specdec_cli.llama.weights import Weights, load_weights
+from specdec_cli.vocabulary import check_same
+
+DEFAULT_DRAFT_TOKENS: Final = 4
+DEFAULT_CONTEXT: Final = 4096
+ROOM_TO_ANSWER: Final = 2048
+"""Without --ctx-size the context is 4096 tokens or what prompt and answer need, within what the model knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How the two models are loaded. None: threads are the usable CPUs, layers all go to a GPU if there is one."""
+
+    threads: int | None = None
+    draft_threads: int | None = None
+    batch_size: int = 2048
+    ctx_size: int | None = None
+    gpu_layers: int | None = None
+    draft_gpu_layers: int | None = None
+    flash_attn: str = "auto"
+    cache_type_k: str = "f16"
+    cache_type_v: str = "f16"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who is told that a model is loading (role and share, 0..1), and what a user should notice."""
+
+    progress: Callable[[str, float], None]
+    notice: Callable[[str], None]
+
+
+class Session:
+    """A pair, loaded: the draft first, whose faults should not cost the minutes that a target takes.
+
+    Raises:
+        ModelError: a file cannot be used, or the two do not fit.
+        KeyboardInterrupt: Ctrl-C while loading.
+    """
+
+    def __init__(self, pair: Pair, settings: ModelSettings, listener: Listener) -> None:
+        self.pair = pair
+        threads = settings.threads or usable_cpus()
+        self.settings = replace(settings, threads=threads, draft_threads=settings.draft_threads or threads)
+        self.interrupt = Interrupt()
+        self._listener = listener
+        self._contexts: list[Context] = []
+        self._weights: list[Weights] = []
+        started = time.perf_counter()
+        try:
+            with self.interrupt:
+                self._load(pair)
+        except BaseException:
+            self.close()
+            raise
+        self.load_seconds = time.perf_counter() - started
+
+    def _load(self, pair: Pair) -> None:
+        header = read_header(pair.target, "target")
+        self.draft: Weights | None = None
+        if isinstance(pair.draft, Path):
+            check_same(header.vocabulary, read_header(pair.draft, "draft").vocabulary)
+            self.draft = self._load_weights(pair.draft, "draft", self.settings.draft_gpu_layers)
+        self.target = self._load_weights(pair.target, "target", self.settings.gpu_layers)
+        self.tokenizer = Tokenizer(self.target)
+        if pair.draft != "none":
+            for weights in self._weights:
+                _check_rollback(weights)
+
+    def _load_weights(self, path: Path, role: str, gpu_layers: int | None) -> Weights:
+        if gpu_layers and not gpu_names():
+            self._listener.notice(f"no GPU that llama.cpp can use: the {role} runs on the CPU")
+        weights = load_weights(
+            path,
+            role,
+            gpu_layers=gpu_layers,
+            interrupt=self.interrupt,
+            on_progress=lambda share: self._listener.progress(role, share),
+        )
+        self._weights.append(weights)
+        return weights
+
+    def prompt_from_messages(self, messages: Sequence[Message]) -> list[int]:
+        """Tokens of a prompt that asks for the next message, by the target's chat template."""
+        return self.tokenizer.encode(render_messages(self.target, self.tokenizer, messages))
+
+    def prompt_from_text(self, text: str) -> list[int]:
+        """Tokens of plain text to continue."""
+        return self.tokenizer.encode(text)
+
+    def generate(self, prompt: Sequence[int], request: Request) -> Generation:
+        """An answer to `prompt`, produced as it is iterated.
+
+        Raises:
+            UsageError: the prompt is empty or does not fit the context.
+        """
+        if not prompt:
+            raise UsageError("the prompt is empty", hint="this model has no token to begin a text from nothing")
+        size = self._context_size(len(prompt), request.max_tokens)
+        length = self.draft_tokens(request)
+        target = self._open_context(self.target, size, rows=length + 1)
+        drafter, draft = self._open_drafter(request.chain, size) if length else (None, None)
+        return Generation(
+            prompt=prompt,
+            request=request,
+            draft_tokens=length,
+            target=target,
+            drafter=drafter,
+            draft=draft,
+            tokenizer=self.tokenizer,
+            interrupt=self.interrupt,
+            notice=self._listener.notice,
+        )
+
+    def draft_tokens(self, request: Request) -> int:
+        """The draft length of `request`; 0 without a draft."""
+        if self.pair.draft == "none":
+            return 0
+        chosen = request.draft_tokens if request.draft_tokens is not None else self.pair.draft_tokens
+        return DEFAULT_DRAFT_TOKENS if chosen is None else chosen
+
+    def _open_drafter(
+        self, chain: SamplingChain, size: int
+    ) -> tuple[ModelDrafter, Context] | tuple[LookupDrafter, None]:
+        """The drafter of the pair for a context of `size` tokens, and the draft model's own context."""
+        if self.draft is None:
+            return LookupDrafter(), None
+        capacity = min(size, self.draft.trained_context)
+        shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
+        context = self._open_context(self.draft, capacity, rows=1)
+        return ModelDrafter(context, chain, vocabulary=shared, capacity=capacity), context
+
+    def _context_size(self, prompt: int, max_tokens: int | None) -> int:
+        trained = self.target.trained_context
+        wanted = max(DEFAULT_CONTEXT, prompt + (max_tokens or ROOM_TO_ANSWER))
+        given = trained if self.settings.ctx_size == 0 else self.settings.ctx_size
+        size = given or min(wanted, trained)
+        if prompt >= size:
+            way_out = "--ctx-size" if given else f"the model was trained for {trained}; --ctx-size"
+            raise UsageError(
+                f"the prompt has {prompt} tokens and the context holds {size}, answer included",
+                hint=f"shorten the prompt or raise {way_out}",
+            )
+        if size > trained:
+            self._listener.notice(f"--ctx-size {size} is more than the {trained} tokens the target was trained for")
+        return size
+
+    def _open_context(self, weights: Weights, size: int, rows: int) -> Context:
+        settings = self.settings
+        threads = (settings.draft_threads if weights is self.draft else settings.threads) or 1
+        options = ContextOptions(
+            size=size,
+            batch=settings.batch_size,
+            rows=rows,
+            threads=threads,
+            flash_attention=settings.flash_attn,
+            cache_type_k=settings.cache_type_k,
+            cache_type_v=settings.cache_type_v,
+        )
+        context = Context(weights, options, self.interrupt)
+        self._contexts.append(context)
+        return context
+
+    def close(self) -> None:
+        """Free both models and their caches."""
+        for context in self._contexts:
+            context.close()
+        for weights in self._weights:
+            weights.close()
+        self._contexts, self._weights = [], []
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _check_rollback(weights: Weights) -> None:
+    if not weights.can_roll_back:
+        raise ModelError(
+            f"{weights.role} {weights.path} is a recurrent model: rejected tokens cannot be taken back from it",
+            hint="use --draft none with such a target, or another draft",
+        )

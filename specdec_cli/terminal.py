@@ -1,0 +1,123 @@
+"""The three streams, what each of them may show, and the words that go to people.
+
+Answers go to stdout, byte for byte when it is not a terminal. Everything else goes to stderr. Whether a
+stream is a terminal and may be coloured is decided for each of them, when the program starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Final, TextIO
+
+from rich.color import ColorSystem
+from rich.console import Console, RenderableType
+from rich.style import Style
+from rich.text import Text
+
+from specdec_cli.core.text import Segment
+from specdec_cli.core.verify import Kind
+
+KIND_STYLES: Final = {
+    Kind.ACCEPTED: Style(color="green"),
+    Kind.CORRECTION: Style(color="red"),
+    Kind.BONUS: Style(color="cyan"),
+}
+CONTROL_PICTURES: Final = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {
+    0x7F: 0x2421,
+    **dict.fromkeys(range(128, 160), 65533),
+}
+"""What a terminal shows for control characters, which a model could otherwise use to take it over."""
+
+
+class PipeClosedError(Exception):
+    """Whoever read our output has gone; there is nobody left to write to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The streams of this process; `quiet` keeps notices and progress (never errors) off stderr."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: TextIO
+    environment: Mapping[str, str]
+    quiet: bool = False
+    console: Console = field(init=False)
+
+    def __post_init__(self) -> None:
+        console = Console(file=self.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        object.__setattr__(self, "console", console)
+
+    @classmethod
+    def of_process(cls, *, quiet: bool = False) -> Terminal:
+        """The terminal of this process as it is now."""
+        return cls(sys.stdin.buffer, sys.stdout.buffer, sys.stderr, os.environ, quiet)
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether stdin is a person at a keyboard."""
+        return self.stdin.isatty()
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether stdout is a terminal."""
+        return self.stdout.isatty()
+
+    @property
+    def shows_messages(self) -> bool:
+        """Whether stderr is a terminal."""
+        return self.stderr.isatty()
+
+    @property
+    def moves_cursor(self) -> bool:
+        """Whether a line on stderr can be rewritten."""
+        return self.shows_messages and self.environment.get("TERM") != "dumb" and not self.quiet
+
+    @property
+    def colors_text(self) -> bool:
+        """Whether stdout may hold colours."""
+        plain = self.environment.get("NO_COLOR") or self.environment.get("TERM") == "dumb"
+        return self.shows_text and not plain
+
+    def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False) -> str:
+        """Put text on stdout now; on a terminal control characters become visible. The text as shown, uncoloured.
+
+        Raises:
+            PipeClosedError: the reader has gone.
+        """
+        shown = list(segments)
+        if self.shows_text:
+            shown = [Segment(segment.text.translate(CONTROL_PICTURES), segment.mark) for segment in shown]
+        color = ColorSystem.STANDARD if by_kind and self.colors_text else None
+        self.write_bytes("".join(KIND_STYLES[s.mark].render(s.text, color_system=color) for s in shown))
+        return "".join(segment.text for segment in shown)
+
+    def write_bytes(self, text: str) -> None:
+        """Put `text` on stdout as it is, now.
+
+        Raises:
+            PipeClosedError: the reader has gone.
+        """
+        try:
+            self.stdout.write(text.encode("utf-8", "replace"))
+            self.stdout.flush()
+        except BrokenPipeError:
+            raise PipeClosedError from None
+
+    def notice(self, text: str) -> None:
+        """Tell the user something that needs no action."""
+        if not self.quiet:
+            self.console.print(Text.assemble(("note: ", "bold cyan"), text))
+
+    def error(self, message: str, hint: str) -> None:
+        """Say what went wrong in one line, and the way out in another."""
+        self.console.print(Text.assemble(("error: ", "bold red"), message))
+        if hint:
+            self.console.print(Text.assemble(("hint: ", "bold"), hint))
+
+    def show(self, renderable: RenderableType) -> None:
+        """Put `renderable` on stderr."""
+        self.console.print(renderable)
