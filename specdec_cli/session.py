@@ -111,7 +111,7 @@ class Session:
         return self.tokenizer.encode(text)
 
     def generate(self, prompt: Sequence[int], request: Request) -> Generation:
-        """An answer to `prompt`, produced as it is iterated.
+        """An answer to `prompt`, produced as it is iterated. It ends the one before: the caches are made anew.
 
         Raises:
             UsageError: the prompt is empty or does not fit the context.
@@ -120,6 +120,7 @@ class Session:
             raise UsageError("the prompt is empty", hint="this model has no token to begin a text from nothing")
         size = self._context_size(len(prompt), request.max_tokens)
         length = self.draft_tokens(request)
+        self._close_contexts()
         target = self._open_context(self.target, size, rows=length + 1)
         drafter, draft = self._open_drafter(request.chain, size) if length else (None, None)
         return Generation(
@@ -158,10 +159,9 @@ class Session:
         given = trained if self.settings.ctx_size == 0 else self.settings.ctx_size
         size = given or min(wanted, trained)
         if prompt >= size:
-            way_out = "--ctx-size" if given else f"the model was trained for {trained}; --ctx-size"
             raise UsageError(
                 f"the prompt has {prompt} tokens and the context holds {size}, answer included",
-                hint=f"shorten the prompt or raise {way_out}",
+                hint="shorten the prompt or raise --ctx-size" + ("" if given else f" over the trained {trained}"),
             )
         if size > trained:
             self._listener.notice(f"--ctx-size {size} is more than the {trained} tokens the target was trained for")
@@ -185,11 +185,15 @@ class Session:
 
     def close(self) -> None:
         """Free both models and their caches."""
-        for context in self._contexts:
-            context.close()
+        self._close_contexts()
         for weights in self._weights:
             weights.close()
-        self._contexts, self._weights = [], []
+        self._weights = []
+
+    def _close_contexts(self) -> None:
+        for context in self._contexts:
+            context.close()
+        self._contexts = []
 
     def __enter__(self) -> Session:
         return self

@@ -98,7 +98,8 @@ class Distribution:
                 shared = min(left.size, draft.weights.size)
                 left[:shared] -= draft.weights[:shared] * (1 / draft.total)
             else:
-                left[draft.ids] -= draft.weights * (1 / draft.total)
+                known = draft.ids < left.size
+                left[draft.ids[known]] -= draft.weights[known] * (1 / draft.total)
         else:
             left = self.weights / self.total - draft._at_each(self.ids)
         np.maximum(left, 0, out=left)

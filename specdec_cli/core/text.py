@@ -40,7 +40,8 @@ class TextStream(Generic[Mark]):
         if self.stopped:
             return []
         released = self._take(self._decoder.decode(b"", final=True), mark)
-        released += self._held
+        if not self.stopped:
+            released += self._held
         self._held = []
         return released
 

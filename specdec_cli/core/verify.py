@@ -57,8 +57,9 @@ class Rule(Protocol):
 
 
 def accept_probability(p: Distribution, q: Distribution, token: int) -> float:
-    """min(1, p(x) / q(x)) for a `token` drawn from `q`, so q(x) > 0."""
-    return min(1.0, p.at(token) / q.at(token))
+    """min(1, p(x) / q(x)) for a `token` drawn from `q`, so that q(x) is 0 at most by underflow."""
+    ours, theirs = p.at(token), q.at(token)
+    return 1.0 if ours >= theirs else ours / theirs
 
 
 class TokenRule:

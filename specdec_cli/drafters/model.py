@@ -14,8 +14,9 @@ from specdec_cli.core.verify import Proposal
 class ModelDrafter:
     """Draws every token from the draft's own distribution, after the target's sampling chain.
 
-    `vocabulary` is the number of ids that both models know; what the draft has beyond it is padding and
-    never drawn. `capacity` is how many tokens the draft's cache can hold.
+    `vocabulary` is the number of ids that both models know. What the draft has beyond it is padding and
+    never drawn; what the target has beyond it the draft reads as another token, since a guess may rest on
+    anything. `capacity` is how many tokens the draft's cache can hold.
     """
 
     def __init__(self, model: Model, chain: SamplingChain, *, vocabulary: int, capacity: int) -> None:
@@ -29,12 +30,14 @@ class ModelDrafter:
     def prefill(self, prompt: Sequence[int]) -> None:
         """See `Drafter.prefill`."""
         if len(prompt) <= self._capacity:
-            self._model.extend(prompt[self._model.length : -1], rows=0)
+            self._model.extend(self._readable(prompt[self._model.length : -1]), rows=0)
 
     def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
         """See `Drafter.propose`. The last drafted token is left for the next round to evaluate."""
         proposal = Proposal()
-        unseen = list(context[self._model.length :])
+        if self.exhausted:
+            return proposal
+        unseen = self._readable(context[self._model.length :])
         while not enough(proposal):
             if self._model.length + len(unseen) > self._capacity:
                 self.exhausted = True
@@ -49,6 +52,9 @@ class ModelDrafter:
     def rewind(self, length: int) -> None:
         """See `Drafter.rewind`."""
         self._model.rewind(min(self._model.length, length))
+
+    def _readable(self, tokens: Sequence[int]) -> list[int]:
+        return [min(token, self._vocabulary - 1) for token in tokens]
 
 
 def _longer(proposal: Proposal, token: int, q: Distribution) -> Proposal:

@@ -37,9 +37,15 @@ def render_messages(weights: Weights, tokenizer: Tokenizer, messages: Sequence[M
             eos_token=tokenizer.special_text(tokenizer.eos),
             bos_token=tokenizer.special_text(tokenizer.bos),
         )
-        return str(formatter(messages=list(messages)).prompt)
+        prompt = str(formatter(messages=list(messages)).prompt)
     except Exception as error:  # templates are programs from strangers: they may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelError(
             f"the chat template of target {weights.path} fails: {reason}", hint="use --raw to continue plain text"
         ) from error
+    if not prompt.strip():
+        raise ModelError(
+            f"the chat template of target {weights.path} makes an empty prompt",
+            hint="use --raw to continue plain text",
+        )
+    return prompt

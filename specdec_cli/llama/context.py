@@ -13,7 +13,7 @@ import numpy as np
 from specdec_cli.core.top_k import Logits
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.llama.interrupt import Interrupt
-from specdec_cli.llama.library import clear_log, llama, log_errors
+from specdec_cli.llama.library import clear_log, during, llama, log_errors
 from specdec_cli.llama.weights import Weights
 
 PHYSICAL_BATCH: Final = 512
@@ -66,7 +66,9 @@ class Context:
         self._batch_size = max(options.batch, options.rows)
         self._row_type: Any = ctypes.c_float * weights.vocabulary_size
         clear_log()
-        self._context: Any = llama().llama_init_from_model(weights.model, self._params(options))
+        self._task = f"evaluating {weights.role} {weights.path}"
+        with during(self._task):
+            self._context: Any = llama().llama_init_from_model(weights.model, self._params(options))
         if not self._context:
             reason = log_errors() or "there may not be enough memory"
             raise ModelError(
@@ -130,7 +132,8 @@ class Context:
         self._wanted[count - rows : count] = 1
         self._batch.n_tokens = count
         clear_log()
-        status = llama().llama_decode(self._context, self._batch)
+        with during(self._task):
+            status = llama().llama_decode(self._context, self._batch)
         if status == 0:
             self.length += count
             return

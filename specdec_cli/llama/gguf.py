@@ -31,7 +31,10 @@ LOOKALIKES: Final = (
     (b"lmgg", "is in the old GGML format", "download or convert a GGUF version of the model"),
     (b"tjgg", "is in the old GGJT format", "download or convert a GGUF version of the model"),
 )
-UINT32, BOOL, STRING, ARRAY = 4, 7, 8, 9
+UINT16, UINT32, BOOL, STRING, ARRAY = 2, 4, 7, 8, 9
+NO_WEIGHTS: Final = {9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 27: "I64", 28: "F64"}
+"""Tensor types that ggml can store and not multiply with: it would jump to address 0."""
+LARGEST_CONTEXT: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ def read_header(path: Path, role: str) -> Header:
         _check_whole(context, path, role)
         values = _Values(context)
         _check_kind(values, path, role)
+        _check_types(context, path, role)
         tokens = values.strings("tokenizer.ggml.tokens")
         if not tokens:
             raise ModelError(
@@ -129,12 +133,35 @@ def _check_whole(context: int, path: Path, role: str) -> None:
 def _check_kind(values: _Values, path: Path, role: str) -> None:
     kind = values.text("general.type") or "model"
     if kind != "model":
-        raise ModelError(f"{role} {path} is a {kind}, not a language model", hint="give the model that it belongs to")
+        raise ModelError(
+            f'{role} {path} is of type "{kind}", not a language model', hint="give the model that it belongs to"
+        )
     part, parts = values.number("split.no"), values.number("split.count")
     if part and parts:
         raise ModelError(
             f"{role} {path} is part {part + 1} of {parts}", hint="give the first part; the others are found beside it"
         )
+    architecture = values.text("general.architecture")
+    if values.flag(f"{architecture}.attention.causal") is False:
+        raise ModelError(
+            f"{role} {path} is an encoder or a diffusion model ({architecture}): it cannot continue a text",
+            hint="give a decoder-only language model",
+        )
+    trained = values.number(f"{architecture}.context_length")
+    if trained is not None and not 0 < trained <= LARGEST_CONTEXT:
+        raise ModelError(f"{role} {path} is damaged: a context length of {trained}", hint="fetch the file again")
+
+
+def _check_types(context: int, path: Path, role: str) -> None:
+    kind = ggml("gguf_get_tensor_type", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64))
+    name = ggml("gguf_get_tensor_name", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64))
+    for index in range(ggml("gguf_get_n_tensors", ctypes.c_int64, (ctypes.c_void_p,))(context)):
+        if unusable := NO_WEIGHTS.get(kind(context, index)):
+            raise ModelError(
+                f"{role} {path} holds {name(context, index).decode('utf-8', 'replace')} as {unusable}, "
+                "which llama.cpp cannot compute with",
+                hint="convert the model again, as F16 or quantised",
+            )
 
 
 class _Values:
@@ -149,7 +176,7 @@ class _Values:
 
     def number(self, key: str) -> int | None:
         """An unsigned integer of 16 or 32 bits."""
-        for kind, name, result in ((UINT32, "u32", ctypes.c_uint32), (2, "u16", ctypes.c_uint16)):
+        for kind, name, result in ((UINT32, "u32", ctypes.c_uint32), (UINT16, "u16", ctypes.c_uint16)):
             at = self._find(key, kind)
             if at is not None:
                 return int(self._get(f"gguf_get_val_{name}", result, at))

@@ -1,22 +1,30 @@
-"""The llama.cpp library itself: importing it, its log, and the last line of defence against its assertions."""
+"""The llama.cpp library itself: importing it, its log, and the last line of defence against its assertions.
+
+What it gives up on cannot be caught: a failed assertion, or an exception that C++ throws through a C call.
+Either ends this process, but not before the handler of `on_abort` could say so in one line.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
 from specdec_cli.errors import ModelError
 
-INFO, WARNING, ERROR, CONTINUED = 1, 2, 3, 5
+ERROR, CONTINUED = 4, 5
+"""Levels of ggml's log."""
 KEPT_LINES: Final = 400
 
 _log: deque[tuple[int, str]] = deque(maxlen=KEPT_LINES)
 _sink: Callable[[str], object] | None = None
 _on_abort: Callable[[str], None] | None = None
+_task = ""
 
 
 @cache
@@ -26,6 +34,7 @@ def llama() -> Any:
     Raises:
         ModelError: it is not installed, or its shared library does not load.
     """
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # else it runs a debugger on this process as it dies
     try:
         import llama_cpp
     except (ImportError, OSError, RuntimeError) as error:
@@ -35,6 +44,7 @@ def llama() -> Any:
         ) from error
     llama_cpp.llama_log_set(_log_callback(llama_cpp), ctypes.c_void_p(None))
     ggml("ggml_set_abort_callback", ctypes.c_void_p, (_ABORT_TYPE,))(_abort_callback)
+    _catch_exceptions()
     llama_cpp.llama_backend_init()
     return llama_cpp
 
@@ -48,12 +58,13 @@ def ggml(name: str, result: Any, arguments: tuple[Any, ...] = ()) -> Any:
     """
     from llama_cpp import _ctypes_extensions, llama_cpp
 
-    try:
-        function = getattr(llama_cpp._lib, name)
-    except AttributeError:
+    function = getattr(llama_cpp._lib, name, None)
+    if function is None:
         libraries = ("ggml-base", "ggml")
         opened = [_ctypes_extensions.load_shared_library(each, llama_cpp._base_path) for each in libraries]
-        function = next(getattr(each, name) for each in opened if hasattr(each, name))
+        function = next((getattr(each, name) for each in opened if hasattr(each, name)), None)
+    if function is None:
+        raise AttributeError(f"llama.cpp has no {name}")
     function.restype, function.argtypes = result, list(arguments)
     return function
 
@@ -68,6 +79,17 @@ def on_abort(handler: Callable[[str], None] | None) -> None:
     """Call `handler` with the message of a failed assertion in C, just before the process would die."""
     global _on_abort
     _on_abort = handler
+
+
+@contextmanager
+def during(task: str) -> Iterator[None]:
+    """Name what C code does inside, for the message that `on_abort` gets should it give up."""
+    global _task
+    _task = task
+    try:
+        yield
+    finally:
+        _task = ""
 
 
 def log_errors() -> str:
@@ -99,11 +121,29 @@ def _log_callback(llama_cpp: Any) -> Any:
     return llama_cpp.llama_log_callback(record)
 
 
+def _catch_exceptions() -> None:
+    """Hear of exceptions that nothing in C++ catches; Microsoft's runtime has no such function."""
+    try:
+        ggml("_ZSt13set_terminatePFvvE", ctypes.c_void_p, (_TERMINATE_TYPE,))(_terminate_callback)
+    except (AttributeError, OSError):
+        return
+
+
 def _report_abort(message: bytes) -> None:
+    where, _, what = message.decode("utf-8", "replace").partition(": ")
+    _give_up(_one_line(what or where))
+
+
+def _report_exception() -> None:
+    _give_up("an exception that it does not handle")
+
+
+def _give_up(reason: str) -> None:
     if _on_abort is not None:
-        where, _, what = message.decode("utf-8", "replace").partition(": ")
-        _on_abort(_one_line(what or where))
+        _on_abort(f"{_task}: {reason}" if _task else reason)
 
 
 _ABORT_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 _abort_callback = _ABORT_TYPE(_report_abort)
+_TERMINATE_TYPE = ctypes.CFUNCTYPE(None)
+_terminate_callback = _TERMINATE_TYPE(_report_exception)

@@ -12,7 +12,7 @@ from typing import Any
 from specdec_cli.errors import ModelError
 from specdec_cli.llama.devices import gpu_names
 from specdec_cli.llama.interrupt import Interrupt
-from specdec_cli.llama.library import clear_log, llama, log_errors
+from specdec_cli.llama.library import clear_log, during, llama, log_errors
 
 Progress = Callable[[float], None]
 
@@ -86,7 +86,8 @@ def load_weights(
     params.n_gpu_layers = layers if gpu_names() else 0
     params.progress_callback = progress
     clear_log()
-    model = llama().llama_model_load_from_file(os.fsencode(path), params)
+    with during(f"loading {role} {path}"):
+        model = llama().llama_model_load_from_file(os.fsencode(path), params)
     interrupt.check()
     if not model:
         reason = log_errors() or "llama.cpp does not say why"
