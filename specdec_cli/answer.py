@@ -52,16 +52,15 @@ def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int
         PipeClosedError: nobody reads the answer any more.
     """
     started = time.perf_counter()
-    status = StatusLine(terminal)
-    library.show_log(terminal.stderr.write if output.verbose else None)
-    with _last_words(terminal, status), _open(question, terminal, status) as session:
+    status = StatusLine(terminal, hidden=output.verbose)
+    library.show_log(terminal.log if output.verbose else None)
+    with _last_words(terminal, status), _open(question, status) as session:
         generation = session.generate(_tokens(question, session), question.request)
-        status.clear()
-        text = _stream(generation, session, terminal, status, output)
+        text = _stream(generation, session, status, output)
         timing = _timing(generation, session, time.perf_counter() - started)
         if output.json:
-            terminal.write_bytes(_to_json(question, session, generation, timing, text))
-        if terminal.shows_messages if output.stats is None else output.stats:
+            terminal.write_text(_to_json(question, session, generation, timing, text))
+        if output.stats if output.stats is not None else terminal.shows_messages and not terminal.quiet:
             _summarise(generation, session, timing, terminal)
     return EXIT_INTERRUPTED if generation.finish_reason == "interrupted" else EXIT_OK
 
@@ -71,7 +70,7 @@ def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
     """If C code gives up inside, say so in one line and leave; nothing else can run any more."""
 
     def leave(message: str) -> None:
-        status.clear()
+        status.close()
         terminal.error(f"llama.cpp stopped: {message}", "the text so far is complete; --verbose shows its whole log")
         os._exit(EXIT_MODEL)
 
@@ -79,19 +78,15 @@ def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
     try:
         yield
     finally:
-        status.clear()
+        status.close()
         library.on_abort(None)
 
 
-def _open(question: Question, terminal: Terminal, status: StatusLine) -> Session:
-    def notice(text: str) -> None:
-        status.clear()
-        terminal.notice(text)
-
+def _open(question: Question, status: StatusLine) -> Session:
     def progress(role: str, share: float) -> None:
         status.show_loading(f"loading the {role} {share:4.0%}")
 
-    return Session(question.pair, question.settings, Listener(progress, notice))
+    return Session(question.pair, question.settings, Listener(progress, status.notice))
 
 
 def _tokens(question: Question, session: Session) -> list[int]:
@@ -103,24 +98,16 @@ def _tokens(question: Question, session: Session) -> list[int]:
     return session.prompt_from_messages(messages)
 
 
-def _stream(
-    generation: Generation, session: Session, terminal: Terminal, status: StatusLine, output: OutputOptions
-) -> str:
+def _stream(generation: Generation, session: Session, status: StatusLine, output: OutputOptions) -> str:
     """Write the answer as it comes, unless it goes into JSON; the whole text."""
     parts: list[str] = []
-    shown = ""
-    try:
-        for segments in generation:
-            parts += [segment.text for segment in segments]
-            if segments and not output.json:
-                status.clear()
-                shown = terminal.write(segments, by_kind=output.color_tokens)
-                status.follow(shown)
-            status.show(to_status(generation.counters, _timing(generation, session), generation.draft_tokens))
-    finally:
-        status.clear()
-        if terminal.shows_text and shown and not shown.endswith("\n"):
-            terminal.write_bytes("\n")
+    status.show_loading(f"reading {generation.prompt_tokens} tokens")
+    for segments in generation:
+        parts += [segment.text for segment in segments]
+        if segments and not output.json:
+            status.write(segments, by_kind=output.color_tokens)
+        status.show(to_status(generation.counters, _timing(generation, session), generation.draft_tokens))
+    status.close(interrupted=generation.finish_reason == "interrupted")
     return "".join(parts)
 
 
@@ -129,6 +116,7 @@ def _summarise(generation: Generation, session: Session, timing: Timing, termina
     summary = to_summary(
         generation.counters,
         timing,
+        reason=generation.finish_reason,
         seed=generation.seed,
         target=_where(session.target),
         draft=draft if generation.draft_tokens else None,
@@ -153,6 +141,7 @@ def _to_json(question: Question, session: Session, generation: Generation, timin
         "max_tokens": request.max_tokens,
         "ctx_size": generation.context_size,
         "stop": list(request.stops),
+        "system": question.system,
         "raw": question.raw,
     }
     result = {

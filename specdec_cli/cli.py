@@ -4,16 +4,16 @@ Nothing heavy is imported here: `specdec --help` must not wait for numpy or llam
 """
 
 import os
+import re
 import sys
 import traceback
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from specdec_cli.commands import options
 from specdec_cli.commands.generate import generate
-from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, SpecdecError
+from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
 app = typer.Typer(
     name="specdec",
@@ -27,23 +27,14 @@ app = typer.Typer(
 app.command(no_args_is_help=False)(generate)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"specdec {version('specdec-cli')}")
-        raise typer.Exit
-
-
 @app.callback()
-def specdec(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
+def specdec(version: options.Version = False) -> None:
     """Make `generate` a command of a group, and carry `--version`."""
 
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    _open_missing_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -55,36 +46,46 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except (SpecdecError, typer.TyperException) as error:
-        return _report(error, debug="--debug" in arguments)
     except Exception as error:
-        return _report_unexpected(error, debug="--debug" in arguments)
+        return _report(error, debug="--debug" in arguments)
 
 
-def _report(error: SpecdecError | typer.TyperException, *, debug: bool) -> int:
-    """One line for an expected failure; typer's own are usage errors."""
-    from specdec_cli.terminal import Terminal
-
-    if debug:
-        traceback.print_tb(error.__traceback__)
-    if isinstance(error, SpecdecError):
-        Terminal.of_process().error(error.message, error.hint)
-    elif message := error.format_message():
-        Terminal.of_process().error(message, "see specdec generate --help")
-    return error.exit_code
+def _open_missing_streams() -> None:
+    """A caller may close any of the three (`>&-`); to Python it is None then, and the next file takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _report_unexpected(error: Exception, *, debug: bool) -> int:
-    """Where a program error happened. Its message stays out of it: it may hold text of the user's."""
+def _report(error: Exception, *, debug: bool) -> int:
+    """One line for what went wrong, one for the way out; the exit code. A closed pipe is no failure."""
     from specdec_cli.terminal import PipeClosedError, Terminal
 
     if isinstance(error, PipeClosedError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    terminal = Terminal.of_process()
     if debug:
-        traceback.print_tb(error.__traceback__)
+        terminal.write_message("".join(traceback.format_tb(error.__traceback__)))
+    code, message, hint = _explain(error, debug=debug)
+    if message:
+        terminal.error(message, hint)
+    return code
+
+
+def _explain(error: Exception, *, debug: bool) -> tuple[int, str, str]:
+    """Exit code, message and hint. The message of a program error stays out: it may hold text of the user's."""
+    if isinstance(error, SpecdecError):
+        usage = "specdec generate --help" if error.exit_code == EXIT_USAGE else ""
+        return error.exit_code, error.message, error.hint or usage
+    if isinstance(error, typer.TyperException):
+        return EXIT_USAGE, _plain(error.format_message()), "specdec generate --help"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}:{frame.lineno}"
     hint = "this is a fault of specdec; please report it" + ("" if debug else ", with what --debug shows")
-    Terminal.of_process().error(f"unexpected {type(error).__name__} at {where}", hint)
-    return EXIT_UNEXPECTED
+    return EXIT_UNEXPECTED, f"unexpected {type(error).__name__} at {where}", hint
+
+
+def _plain(message: str) -> str:
+    """What typer says, as our own messages say it."""
+    message = re.sub(r"\s+", " ", message).strip().rstrip(".")
+    return message[:1].lower() + message[1:]

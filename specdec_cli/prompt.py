@@ -19,8 +19,8 @@ PATIENCE: Final = 10.0
 """Seconds to wait for the first byte of a pipe when there is a prompt without it."""
 
 
-def read_prompt(argument: str | None, file: str | None, terminal: Terminal) -> str:
-    """The prompt; may be blank.
+def read_prompt(argument: str | None, file: str | None, terminal: Terminal, *, patience: float = PATIENCE) -> str:
+    """The prompt; may be blank. `patience` is for a pipe that there may be nothing to wait for.
 
     Raises:
         UsageError: there is none, a file cannot be read, or a pipe stays silent.
@@ -30,8 +30,8 @@ def read_prompt(argument: str | None, file: str | None, terminal: Terminal) -> s
     elif terminal.reads_keys and file is None:
         material = None
     else:
-        patient = argument is None or file == "-"
-        material = _clean(_read_pipe(terminal, None if patient else PATIENCE), terminal)
+        expected = argument is None or file == "-"
+        material = _clean(_read_pipe(terminal, None if expected else patience), terminal)
     if material is None and argument is None:
         raise UsageError("there is no prompt", hint='specdec generate "Your prompt", or -f FILE, or pipe text into it')
     return "\n\n".join(part for part in (material, argument) if part) or ""

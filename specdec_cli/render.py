@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from rich.text import Text
 
 from specdec_cli.core.stats import Counters
 
-MISSING = "n/a"
+MISSING: Final = "n/a"
+ENDINGS: Final = {
+    "length": ", as many as were asked for",
+    "context": ", then the context was full",
+    "interrupted": ", interrupted",
+}
+"""What the summary says about an answer that did not end by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +35,27 @@ class Timing:
         return self.draft + self.verify + self.sample
 
 
-def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> str:
-    """One line about an answer in the making."""
-    speed = _rate(counters.tokens, timing.generation)
+def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> list[str]:
+    """Parts of a line about an answer in the making, the most telling first."""
+    speed = f"{_rate(counters.tokens, timing.generation)} tok/s"
     if not draft_tokens:
-        return f"{counters.tokens} tokens · {speed} tokens/s"
+        return [speed, f"{counters.tokens} tokens"]
     shares = "/".join(_percent(part, timing.generation) for part in (timing.draft, timing.verify, timing.sample))
-    return (
-        f"α {_number(counters.expected_alpha)} · {_number(counters.tokens_per_round, 1)} tokens/round"
-        f" · γ {draft_tokens} · {speed} tokens/s · draft/verify/sample {shares} %"
-    )
+    return [
+        f"α {_number(counters.alpha)}",
+        f"{_number(counters.tokens_per_round, 1)} tok/round",
+        f"γ {draft_tokens}",
+        speed,
+        f"draft/verify/sample {shares} %",
+    ]
 
 
-def to_summary(counters: Counters, timing: Timing, *, seed: int, target: str, draft: str | None) -> Text:
-    """One line about a finished answer; `target` and `draft` say what was loaded where."""
-    parts = [f"{counters.tokens} tokens", f"{_rate(counters.tokens, timing.generation)} tokens/s"]
+def to_summary(
+    counters: Counters, timing: Timing, *, reason: str | None, seed: int, target: str, draft: str | None
+) -> Text:
+    """One line about an answer that ended for `reason`; `target` and `draft` say what was loaded where."""
+    ending = ENDINGS.get(reason or "", "")
+    parts = [f"{counters.tokens} tokens{ending}", f"{_rate(counters.tokens, timing.generation)} tokens/s"]
     if draft is not None:
         rate = f" ({_percent(counters.accepted, counters.drafted)} %)" if counters.drafted else ""
         parts += [

@@ -1,9 +1,10 @@
-"""One live line that never disturbs the text: rewritten in place, gone before the next character is written.
+"""One live line that never disturbs the text: gone before the next character is written, back right after it.
 
 Where text and status share a terminal, the status stands in the row below the cursor. The row is made by
 moving down and up again (which scrolls at the bottom), and erased together with all below the cursor before
 more text comes, so that it can never scroll away. Terminals forget that a line is full when the cursor is
-moved; the line is therefore only drawn where the cursor is certainly not waiting at the right margin.
+moved; the line is therefore only drawn where the cursor is certainly not waiting at the right margin. It is
+cut to the window, and never wraps even if the window shrinks at that moment.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import os
 import stat
 import time
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from rich.cells import cell_len, set_cell_size
 
+from specdec_cli.core.text import Segment
+from specdec_cli.core.verify import Kind
 from specdec_cli.terminal import Terminal
 
 INDEX, REVERSE_INDEX, SAVE, RESTORE = "\x1bD", "\x1bM", "\x1b7", "\x1b8"
 DOWN, ERASE_LINE, ERASE_BELOW = "\x1b[B", "\x1b[K", "\x1b[J"
+NO_WRAP, WRAP = "\x1b[?7l", "\x1b[?7h"
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 SECONDS_BETWEEN: Final = 0.1
 SMALLEST: Final = (20, 4)
@@ -27,58 +32,85 @@ SMALLEST: Final = (20, 4)
 
 
 class StatusLine:
-    """The status of one command on `terminal`; every method does nothing where no line can be rewritten."""
+    """The status of one command on `terminal`. All that shares its screen, text and notices, goes through it too.
 
-    def __init__(self, terminal: Terminal) -> None:
+    A `hidden` one shows no status, as wherever no line can be rewritten.
+    """
+
+    def __init__(self, terminal: Terminal, *, hidden: bool = False) -> None:
         self._terminal = terminal
         self._below = terminal.shows_text and _same_terminal(terminal)
-        self._usable = terminal.moves_cursor and (self._below or (not terminal.shows_text and _is_file(terminal)))
-        self._loads = terminal.moves_cursor
-        self._cursor = Cursor()
+        self._loads = terminal.moves_cursor and not hidden
+        self._usable = self._loads and (self._below or (not terminal.shows_text and _is_file(terminal)))
+        self._cursor = Cursor(east_asian=_language(terminal) in ("ja", "ko", "zh"))
         self._shown: Literal["", "below", "in place"] = ""
-        self._last = 0.0
+        self._parts: Sequence[str] = ()
+        self._changed = 0.0
+        self._ending = ""
+        self._notices: list[str] = []
 
     def show_loading(self, text: str) -> None:
         """Show `text` while there is no answer yet."""
         if self._loads:
-            self._draw_in_place(text)
+            self._draw_in_place([text])
 
-    def show(self, text: str) -> None:
-        """Show `text` unless it was changed a moment ago or the cursor stands where it could do harm."""
+    def show(self, parts: Sequence[str]) -> None:
+        """Show as many of `parts` as fit, unless they were changed a moment ago, or could do harm where the text is."""
         now = time.monotonic()
-        if not self._usable or now - self._last < SECONDS_BETWEEN:
+        if now - self._changed >= SECONDS_BETWEEN:
+            self._changed, self._parts = now, parts
+        elif self._shown:
             return
-        self._last = now
-        if self._below:
-            self._draw_below(text)
-        else:
-            self._draw_in_place(text)
+        if self._usable and self._below:
+            self._draw_below(self._parts)
+        elif self._usable:
+            self._draw_in_place(self._parts)
 
-    def clear(self) -> None:
-        """Take the line away; call it before anything else is written to the terminal."""
+    def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False) -> None:
+        """Put text on stdout; see `Terminal.write`."""
+        self._clear()
+        shown = self._terminal.write(segments, by_kind=by_kind)
+        self._ending = shown[-1:] or self._ending
+        self._cursor.advance(shown, self._size()[0])
+
+    def notice(self, text: str) -> None:
+        """Tell the user something; after the answer if that has begun, since it may end on the same screen."""
+        if self._ending:
+            self._notices.append(text)
+        else:
+            self._clear()
+            self._terminal.notice(text)
+
+    def close(self, *, interrupted: bool = False) -> None:
+        """Leave the screen ready for more lines. After Ctrl-C the terminal's own ^C may stand at the cursor."""
+        self._clear()
+        if self._terminal.shows_text and (interrupted or self._ending not in ("", "\n")):
+            self._terminal.write_text("\n")
+        for text in self._notices:
+            self._terminal.notice(text)
+        self._ending, self._notices = "", []
+
+    def _clear(self) -> None:
         if self._shown:
-            self._write(ERASE_BELOW if self._shown == "below" else "\r" + ERASE_LINE)
+            self._terminal.write_message(ERASE_BELOW if self._shown == "below" else "\r" + ERASE_LINE)
             self._shown = ""
 
-    def follow(self, text: str) -> None:
-        """Note that `text` was written to the terminal."""
-        if self._below:
-            self._cursor.advance(text, self._size()[0])
-
-    def _draw_in_place(self, text: str) -> None:
-        self._write("\r" + self._styled(text) + ERASE_LINE)
+    def _draw_in_place(self, parts: Sequence[str]) -> None:
+        self._terminal.write_message("\r" + NO_WRAP + self._styled(parts) + ERASE_LINE + WRAP)
         self._shown = "in place"
 
-    def _draw_below(self, text: str) -> None:
+    def _draw_below(self, parts: Sequence[str]) -> None:
         columns, rows = self._size()
         if columns < SMALLEST[0] or rows < SMALLEST[1] or not self._cursor.safe(columns):
             return
-        self._write(INDEX + REVERSE_INDEX + SAVE + DOWN + "\r" + self._styled(text) + ERASE_LINE + RESTORE)
+        if self._shown == "in place":
+            self._clear()
+        row_below, line = INDEX + REVERSE_INDEX + SAVE + DOWN + "\r", self._styled(parts) + ERASE_LINE
+        self._terminal.write_message(row_below + NO_WRAP + line + WRAP + RESTORE)
         self._shown = "below"
 
-    def _styled(self, text: str) -> str:
-        room = max(self._size()[0] - 1, 1)
-        text = set_cell_size(text, room) if cell_len(text) > room else text
+    def _styled(self, parts: Sequence[str]) -> str:
+        text = fit(parts, max(self._size()[0] - 1, 1))
         return text if self._terminal.environment.get("NO_COLOR") else DIM + text + PLAIN
 
     def _size(self) -> tuple[int, int]:
@@ -87,18 +119,30 @@ class StatusLine:
         except OSError:
             return 0, 0
 
-    def _write(self, text: str) -> None:
-        self._terminal.stderr.write(text)
-        self._terminal.stderr.flush()
+
+def fit(parts: Sequence[str], room: int) -> str:
+    """The first of `parts` that fit together into `room` cells; the very first is cut if it has to be."""
+    text = set_cell_size(parts[0], room) if cell_len(parts[0]) > room else parts[0]
+    for part in parts[1:]:
+        longer = f"{text} · {part}"
+        if cell_len(longer) > room:
+            break
+        text = longer
+    return text
 
 
 class Cursor:
-    """Where the text cursor is: its column, and by how many cells a terminal may see that differently."""
+    """Where the text cursor is: its column, and by how many cells a terminal may see that differently.
 
-    def __init__(self) -> None:
+    `east_asian` terminals may show Greek, Cyrillic and symbols two cells wide.
+    """
+
+    def __init__(self, *, east_asian: bool) -> None:
+        self._east_asian = east_asian
         self._columns = 0
         self._column = 0
         self._doubt = 0
+        self._open = False
         self._lost = False
 
     def advance(self, text: str, columns: int) -> None:
@@ -108,30 +152,38 @@ class Cursor:
             if character == "\n":
                 self._column, self._doubt, self._lost = 0, 0, False
             elif character == "\t":
-                self._column = min(self._column // 8 * 8 + 8, max(columns - 1, 0))
+                self._lost = self._lost or self._column // 8 * 8 + 8 >= columns
+                self._column = self._column // 8 * 8 + 8
             else:
                 width = cell_len(character)
                 self._column = width if self._column + width > columns else self._column + width
-                self._doubt += _doubtful(character)
+                self._doubt += self._doubtful(character)
+        self._open = bool(text) and _joins(text[-1])
 
     def safe(self, columns: int) -> bool:
-        """Whether the cursor is certainly not waiting at the right margin."""
+        """Whether the cursor is certainly not waiting at the right margin, nor in the middle of a joined character."""
         self._resize(columns)
         below, above = self._column - self._doubt, self._column + self._doubt
-        return not self._lost and above < columns and (below > 0 or self._doubt == 0)
+        return not self._lost and not self._open and above < columns and (below > 0 or self._doubt == 0)
 
     def _resize(self, columns: int) -> None:
         """A terminal may reflow its lines when it is resized: the column is unknown until the next one."""
         self._lost = self._lost or (self._columns not in (0, columns) and self._column > 0)
         self._columns = columns
 
+    def _doubtful(self, character: str) -> bool:
+        """Whether terminals disagree about the width of `character`."""
+        return _joins(character) or (self._east_asian and unicodedata.east_asian_width(character) == "A")
 
-def _doubtful(character: str) -> bool:
-    """Whether terminals disagree about the width of `character`."""
-    if character.isascii():
-        return False
-    joined = unicodedata.category(character) in ("Mn", "Me", "Cf", "Co", "Cn")
-    return joined or unicodedata.east_asian_width(character) == "A" or ord(character) >= 0x1F000
+
+def _joins(character: str) -> bool:
+    """Whether `character` may form one with its neighbours: marks, joiners and emoji."""
+    return not character.isascii() and (unicodedata.category(character)[0] in "MC" or ord(character) >= 0x1F000)
+
+
+def _language(terminal: Terminal) -> str:
+    environment = terminal.environment
+    return (environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG") or "")[:2]
 
 
 def _same_terminal(terminal: Terminal) -> bool:

@@ -6,9 +6,11 @@ stream is a terminal and may be coloured is decided for each of them, when the p
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Final, TextIO
 
@@ -19,6 +21,7 @@ from rich.text import Text
 
 from specdec_cli.core.text import Segment
 from specdec_cli.core.verify import Kind
+from specdec_cli.errors import SpecdecError
 
 KIND_STYLES: Final = {
     Kind.ACCEPTED: Style(color="green"),
@@ -30,6 +33,7 @@ CONTROL_PICTURES: Final = {code: 0x2400 + code for code in range(32) if chr(code
     **dict.fromkeys(range(128, 160), 65533),
 }
 """What a terminal shows for control characters, which a model could otherwise use to take it over."""
+ONE_LINE: Final = CONTROL_PICTURES | {ord("\n"): 0x240A, ord("\t"): 0x2409}
 
 
 class PipeClosedError(Exception):
@@ -48,7 +52,15 @@ class Terminal:
     console: Console = field(init=False)
 
     def __post_init__(self) -> None:
-        console = Console(file=self.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        # Rich only renders: writing itself, it would answer a closed pipe by leaving the program.
+        console = Console(
+            file=io.StringIO(),
+            force_terminal=self.shows_messages,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            soft_wrap=True,
+        )
         object.__setattr__(self, "console", console)
 
     @classmethod
@@ -74,50 +86,76 @@ class Terminal:
     @property
     def moves_cursor(self) -> bool:
         """Whether a line on stderr can be rewritten."""
-        return self.shows_messages and self.environment.get("TERM") != "dumb" and not self.quiet
+        plain = self.environment.get("TERM") == "dumb" or self.console.legacy_windows
+        return self.shows_messages and not plain and not self.quiet
 
     @property
     def colors_text(self) -> bool:
         """Whether stdout may hold colours."""
         plain = self.environment.get("NO_COLOR") or self.environment.get("TERM") == "dumb"
-        return self.shows_text and not plain
+        return self.shows_text and not plain and not self.console.legacy_windows
 
     def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False) -> str:
         """Put text on stdout now; on a terminal control characters become visible. The text as shown, uncoloured.
 
         Raises:
             PipeClosedError: the reader has gone.
+            SpecdecError: it cannot be written.
         """
         shown = list(segments)
         if self.shows_text:
             shown = [Segment(segment.text.translate(CONTROL_PICTURES), segment.mark) for segment in shown]
         color = ColorSystem.STANDARD if by_kind and self.colors_text else None
-        self.write_bytes("".join(KIND_STYLES[s.mark].render(s.text, color_system=color) for s in shown))
+        self.write_text("".join(KIND_STYLES[s.mark].render(s.text, color_system=color) for s in shown))
         return "".join(segment.text for segment in shown)
 
-    def write_bytes(self, text: str) -> None:
+    def write_text(self, text: str) -> None:
         """Put `text` on stdout as it is, now.
 
         Raises:
             PipeClosedError: the reader has gone.
+            SpecdecError: it cannot be written.
         """
         try:
             self.stdout.write(text.encode("utf-8", "replace"))
             self.stdout.flush()
-        except BrokenPipeError:
-            raise PipeClosedError from None
+        except OSError as error:
+            _discard(self.stdout)
+            if isinstance(error, BrokenPipeError):
+                raise PipeClosedError from None
+            raise SpecdecError(f"the answer cannot be written: {error.strerror}", hint="is the disk full?") from None
+
+    def write_message(self, text: str) -> None:
+        """Put `text` on stderr as it is, now. If that fails there is nobody to tell, and the answer still counts."""
+        try:
+            self.stderr.write(text)
+            self.stderr.flush()
+        except OSError:
+            _discard(self.stderr)
+
+    def log(self, text: str) -> None:
+        """Pass on what another program logs."""
+        self.write_message(text.translate(CONTROL_PICTURES))
 
     def notice(self, text: str) -> None:
         """Tell the user something that needs no action."""
         if not self.quiet:
-            self.console.print(Text.assemble(("note: ", "bold cyan"), text))
+            self.show(Text.assemble(("note: ", "bold cyan"), text.translate(ONE_LINE)))
 
     def error(self, message: str, hint: str) -> None:
         """Say what went wrong in one line, and the way out in another."""
-        self.console.print(Text.assemble(("error: ", "bold red"), message))
+        self.show(Text.assemble(("error: ", "bold red"), message.translate(ONE_LINE)))
         if hint:
-            self.console.print(Text.assemble(("hint: ", "bold"), hint))
+            self.show(Text.assemble(("hint: ", "bold"), hint.translate(ONE_LINE)))
 
     def show(self, renderable: RenderableType) -> None:
         """Put `renderable` on stderr."""
-        self.console.print(renderable)
+        with self.console.capture() as captured:
+            self.console.print(renderable)
+        self.write_message(captured.get())
+
+
+def _discard(stream: IO[bytes] | TextIO) -> None:
+    """Send what a broken `stream` still holds nowhere: Python would fail on it once more when it exits."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

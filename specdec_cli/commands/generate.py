@@ -44,6 +44,7 @@ def generate(
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
+    version: options.Version = False,
 ) -> int:
     """Answer a prompt: the target's words, at the draft's pace.
 
@@ -69,7 +70,7 @@ def generate(
     if raw and system is not None:
         raise UsageError("--raw has no place for a --system message", hint="put it into the prompt, or drop --raw")
     if max_tokens == 0:
-        raise UsageError("--max-tokens 0 would say nothing", hint="1 or more, or -1 for no limit")
+        raise UsageError("--max-tokens 0 would say nothing", hint="1 or more, or -1 for as many as fit")
     if stop and "" in stop:
         raise UsageError("--stop needs some text", hint="an empty one would stop before the first word")
     terminal = Terminal.of_process(quiet=quiet)

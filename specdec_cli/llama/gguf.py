@@ -32,8 +32,10 @@ LOOKALIKES: Final = (
     (b"tjgg", "is in the old GGJT format", "download or convert a GGUF version of the model"),
 )
 UINT16, UINT32, BOOL, STRING, ARRAY = 2, 4, 7, 8, 9
-NO_WEIGHTS: Final = {9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 27: "I64", 28: "F64"}
+NO_WEIGHTS: Final = {9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64"}
 """Tensor types that ggml can store and not multiply with: it would jump to address 0."""
+INDEXES: Final = b"tid2eid"
+"""In the name of a tensor that is looked up in, not multiplied with; it is I32."""
 LARGEST_CONTEXT: Final = 2**31 - 1
 
 
@@ -76,9 +78,11 @@ def read_header(path: Path, role: str) -> Header:
 
 
 def _check_file(path: Path, role: str) -> None:
-    if path.is_dir():
-        raise ModelError(f"{role} {path} is a folder", hint="give the .gguf file inside it")
     try:
+        if path.is_dir():
+            raise ModelError(f"{role} {path} is a folder", hint="give the .gguf file inside it")
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{role} {path} is a pipe or a device", hint="llama.cpp maps a file into memory")
         with path.open("rb") as file:
             start = file.read(64)
     except FileNotFoundError:
@@ -156,7 +160,8 @@ def _check_types(context: int, path: Path, role: str) -> None:
     kind = ggml("gguf_get_tensor_type", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int64))
     name = ggml("gguf_get_tensor_name", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64))
     for index in range(ggml("gguf_get_n_tensors", ctypes.c_int64, (ctypes.c_void_p,))(context)):
-        if unusable := NO_WEIGHTS.get(kind(context, index)):
+        unusable = NO_WEIGHTS.get(kind(context, index))
+        if unusable and INDEXES not in name(context, index):
             raise ModelError(
                 f"{role} {path} holds {name(context, index).decode('utf-8', 'replace')} as {unusable}, "
                 "which llama.cpp cannot compute with",

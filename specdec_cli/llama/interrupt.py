@@ -2,7 +2,8 @@
 
 Inside the `with`, the first Ctrl-C only raises a flag: llama.cpp sees it between two operations of a
 running pass, and `check` turns it into KeyboardInterrupt where the caches are consistent. A second one
-raises KeyboardInterrupt wherever the program is.
+raises KeyboardInterrupt wherever the program is. A program that was started to ignore Ctrl-C (nohup, a
+script's background job) goes on ignoring it.
 
 The flag is read by C code alone. A Python callback would cost a microsecond for each of about a thousand
 operations of a pass; `strlen` of a buffer that holds "" or "\\x01" is a ready-made C function of the right
@@ -33,6 +34,7 @@ class Interrupt:
         self.data = ctypes.cast(self.flag, ctypes.c_void_p)
         self._pressed = False
         self._previous: Any = None
+        self._previous_wakeup = -1
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
 
     @property
@@ -46,18 +48,19 @@ class Interrupt:
             raise KeyboardInterrupt
 
     def __enter__(self) -> Interrupt:
-        if threading.current_thread() is threading.main_thread():
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             self._previous = signal.signal(signal.SIGINT, self._on_signal)
             self._wakeup = socket.socketpair()
             self._wakeup[1].setblocking(False)
-            signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
+            self._previous_wakeup = signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, args=(self._wakeup[0],), daemon=True).start()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._wakeup is not None:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGINT, self._previous)
+            signal.set_wakeup_fd(self._previous_wakeup)
+            signal.signal(signal.SIGINT, self._previous or signal.SIG_DFL)
             self._wakeup[1].close()
             self._wakeup = None
 

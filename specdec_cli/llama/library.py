@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from specdec_cli.errors import ModelError
 ERROR, CONTINUED = 4, 5
 """Levels of ggml's log."""
 KEPT_LINES: Final = 400
+LONGEST_LINE: Final = 300
 
 _log: deque[tuple[int, str]] = deque(maxlen=KEPT_LINES)
 _sink: Callable[[str], object] | None = None
@@ -96,7 +98,8 @@ def log_errors() -> str:
     """The most telling line that llama.cpp logged since `clear_log`: its last error, as one short line."""
     errors = [_one_line(text) for level, text in _log if level == ERROR and text.strip()]
     telling = [line for line in errors if not line.startswith(("failed to load model", "error loading model"))]
-    causes = [re.sub(r"^error loading model: ", "", line) for line in errors if line.startswith("error loading model")]
+    cause = re.compile(r"^error loading model: (\w+_\w+: )?")
+    causes = [cause.sub("", line) for line in errors if cause.match(line)]
     return (causes or telling or errors or [""])[0]
 
 
@@ -106,8 +109,9 @@ def clear_log() -> None:
 
 
 def _one_line(text: str) -> str:
-    """`text` without line breaks and without the C function that logged it."""
-    return re.sub(r"^\w+: ", "", " ".join(text.split()))
+    """`text` without line breaks and without the C function that logged it, cut where it gets too long to read."""
+    line = re.sub(r"^\w+: ", "", " ".join(text.split()))
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"
 
 
 @cache
@@ -139,8 +143,11 @@ def _report_exception() -> None:
 
 
 def _give_up(reason: str) -> None:
-    if _on_abort is not None:
-        _on_abort(f"{_task}: {reason}" if _task else reason)
+    message = f"{_task}: {reason}" if _task else reason
+    if _on_abort is None:
+        print(f"llama.cpp stopped: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the last words
+    else:
+        _on_abort(message)
 
 
 _ABORT_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from specdec_cli.llama.library import llama
+from specdec_cli.llama.library import during, llama
 from specdec_cli.llama.weights import Weights
 
 
@@ -13,6 +13,7 @@ class Tokenizer:
 
     def __init__(self, weights: Weights) -> None:
         self._vocab = weights.vocab
+        self._task = f"reading text for {weights.role} {weights.path}"
         self._pieces: dict[int, bytes] = {}
         bos = llama().llama_vocab_bos(self._vocab)
         self.bos: int | None = bos if bos >= 0 else None
@@ -23,17 +24,20 @@ class Tokenizer:
 
         Where the model wants a beginning-of-text token it is there exactly once, whether `text` holds it or not.
         """
-        data = text.encode("utf-8", "replace")
+        with during(self._task):
+            encoded = self._encode(text.encode("utf-8", "replace"))
+        if self.adds_bos and self.bos is not None and encoded[:1] != [self.bos]:
+            encoded.insert(0, self.bos)
+        return encoded
+
+    def _encode(self, data: bytes) -> list[int]:
         room = len(data) + 2
         tokens = (ctypes.c_int32 * room)()
         count = llama().llama_tokenize(self._vocab, data, len(data), tokens, room, False, True)
         if count < 0:
             tokens = (ctypes.c_int32 * -count)()
             count = llama().llama_tokenize(self._vocab, data, len(data), tokens, -count, False, True)
-        encoded = list(tokens[:count])
-        if self.adds_bos and self.bos is not None and encoded[:1] != [self.bos]:
-            encoded.insert(0, self.bos)
-        return encoded
+        return list(tokens[:count])
 
     def piece(self, token: int) -> bytes:
         """The bytes that `token` prints; none for a control token. Vocabulary entries may be of any length."""

