@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
@@ -65,13 +64,24 @@ def to_source(source: Any, folder: Path) -> Path | DraftKind:
     if source == "lookup" or source == "none":
         return source  # type: ignore[no-any-return]
     if isinstance(source, str):
-        return folder / Path(source).expanduser()
+        return folder / _expanded(Path(source))
     return _packaged(source) if "package" in source else _fetched(source)
+
+
+def _expanded(path: Path) -> Path:
+    """`path` with its `~` replaced; that of a user who does not exist is left, and will not be found."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def _packaged(source: dict[str, str]) -> Path:
     package, name = source["package"], source["file"]
-    spec = importlib.util.find_spec(package)
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):  # of a package inside one that is missing, or of no name at all
+        spec = None
     if spec is None or not spec.submodule_search_locations:
         distribution = package.replace("_", "-")
         raise ModelError(
@@ -114,9 +124,9 @@ def _read(path: Path) -> _Table:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from None
     check = _Check(path, text)
-    check.keys(data, TOP_KEYS, "")
-    check.that(isinstance(data.get("default", ""), str), "default", "", "must be the name of a pair")
-    check.that(isinstance(data.get("pairs", {}), dict), "pairs", "", "must be a table of pairs")
+    check.keys(data, TOP_KEYS, ())
+    check.that(isinstance(data.get("default", ""), str), "default", (), "must be the name of a pair")
+    check.that(isinstance(data.get("pairs", {}), dict), "pairs", (), "must be a table of pairs")
     for name, entry in data.get("pairs", {}).items():
         check.pair(name, entry)
     return _Table(path, data.get("default"), data.get("pairs", {}))
@@ -124,49 +134,64 @@ def _read(path: Path) -> _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """Complaints about one file, each with the line that it is about."""
+    """Complaints about one file, each with the line that it is about. `where` are the names of the tables around."""
 
     path: Path
     text: str
 
     def pair(self, name: str, entry: Any) -> None:
-        where = f"pairs.{name}"
-        self.that(isinstance(entry, dict), name, "pairs", "must be a table")
+        where = ("pairs", name)
+        self.that(isinstance(entry, dict), name, ("pairs",), "must be a table")
         self.keys(entry, PAIR_KEYS, where)
-        self.that("target" in entry, name, where, 'has no "target"')
+        self.that("target" in entry, name, ("pairs",), 'has no "target"')
         for key in ("target", "draft"):
             self.source(entry.get(key, ""), key, where)
         length = entry.get("draft_tokens", 0)
         self.that(type(length) is int and length >= 0, "draft_tokens", where, "must be a whole number, 0 or more")
         self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
 
-    def source(self, source: Any, key: str, where: str) -> None:
+    def source(self, source: Any, key: str, where: tuple[str, ...]) -> None:
         if isinstance(source, str):
             return
         self.that(
             isinstance(source, dict), key, where, "must be a path, or a table with a package or a repo, and a file"
         )
         kind = "repo" if "repo" in source else "package"
-        self.keys(source, (kind, "file"), where, within=key)
+        self.keys(source, (kind, "file"), (*where, key))
         whole = all(isinstance(source.get(each), str) for each in (kind, "file"))
         self.that(whole, key, where, f'needs "{kind}" and "file", both text')
 
-    def keys(self, table: dict[str, Any], allowed: tuple[str, ...], where: str, within: str = "") -> None:
+    def keys(self, table: dict[str, Any], allowed: tuple[str, ...], where: tuple[str, ...]) -> None:
         for key in table:
-            self.that(key in allowed, key, where, f"is not a known key; known are {', '.join(allowed)}", within)
+            self.that(key in allowed, key, where, f"is not a known key; known are {', '.join(allowed)}")
 
-    def that(self, holds: bool, key: str, where: str, complaint: str, within: str = "") -> None:
+    def that(self, holds: bool, key: str, where: tuple[str, ...], complaint: str) -> None:
         if not holds:
-            section = f" in [{where}]" if where else ""
-            raise UsageError(f'{self.path}:{self._line(within or key, where)}: "{key}"{section} {complaint}')
+            table = f" in [{'.'.join(where)}]" if where else ""
+            raise UsageError(f'{self.path}:{self._line((*where, key))}: "{key}"{table} {complaint}')
 
-    def _line(self, key: str, where: str) -> int:
-        """The line of `key` in table `where`, or of the table's own header; 1 if neither is spelled plainly."""
-        section, header = "", 1
+    def _line(self, wanted: tuple[str, ...]) -> int:
+        """The line that spells `wanted`, or the most of its beginning that any line does; 1 if none does."""
+        found, longest = 1, 0
+        table: tuple[str, ...] = ()
         for number, line in enumerate(self.text.splitlines(), 1):
-            if found := re.match(r"\s*\[([^\[\]]+)\]", line):
-                section = found[1].replace('"', "").replace(" ", "")
-                header = number if section == where else header
-            elif section == where and re.match(rf'\s*"?{re.escape(key)}"?\s*[=.]', line):
-                return number
-        return header
+            if line.lstrip().startswith("["):
+                names = table = _names(line)
+            else:
+                names = (*table, *_names(line.partition("=")[0] + "= 0"))
+            if longest < len(names) and names == wanted[: len(names)]:
+                found, longest = number, len(names)
+        return found
+
+
+def _names(statement: str) -> tuple[str, ...]:
+    """The names that one statement of TOML goes through, outermost first; none if it is not a whole statement."""
+    try:
+        node: Any = tomllib.loads(statement)
+    except tomllib.TOMLDecodeError:
+        return ()
+    names: list[str] = []
+    while isinstance(node, dict) and node:
+        name, node = next(iter(node.items()))
+        names.append(name)
+    return tuple(names)

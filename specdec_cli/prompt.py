@@ -47,14 +47,16 @@ def _read_file(path: Path) -> bytes:
 def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
     """All of standard input; if nothing comes for `patience` seconds, nothing is assumed to come.
 
-    A thread reads, since only it can wait with a limit on every system.
+    A thread reads, since only it can wait with a limit on every system. It reads without Python's buffer, whose
+    lock it would still hold after Ctrl-C: Python aborts when it cannot close stdin.
     """
+    source = getattr(terminal.stdin, "raw", terminal.stdin)
     received = io.BytesIO()
     started, done = threading.Event(), threading.Event()
 
     def read() -> None:
         try:
-            while data := terminal.stdin.read1(1 << 16):  # type: ignore[attr-defined]
+            while data := source.read(1 << 16):
                 received.write(data)
                 started.set()
         finally:
@@ -62,12 +64,16 @@ def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
             done.set()
 
     threading.Thread(target=read, daemon=True).start()
-    if not started.wait(patience):
-        raise UsageError(
-            f"standard input is open and said nothing for {patience:g} seconds",
-            hint="add </dev/null to use the prompt alone, or -f - to wait for as long as it takes",
-        )
-    done.wait()
+    try:
+        if not started.wait(patience):
+            raise UsageError(
+                f"standard input is open and said nothing for {patience:g} seconds",
+                hint="add </dev/null to use the prompt alone, or -f - to wait for as long as it takes",
+            )
+        done.wait()
+    except KeyboardInterrupt:
+        terminal.write_message("\n" if terminal.reads_keys else "")  # below what was typed
+        raise
     return received.getvalue()
 
 

@@ -11,9 +11,8 @@ import sys
 import termios
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import pyte
 
@@ -59,12 +58,11 @@ class PtyScreen:
         """Type `keys`; b"\\x03" is Ctrl-C."""
         os.write(self._master, keys)
 
-    def wait_for(self, text: str) -> None:
-        """Wait until `text` was written to the terminal."""
+    def wait_for(self, text: str, *, times: int = 1) -> None:
+        """Wait until `text` was written to the terminal, so many `times`."""
         with self._changed:
-            seen = self._changed.wait_for(lambda: text.encode() in self.received or self._ended, PATIENCE)
-            assert seen, self.lines()
-            assert text.encode() in self.received, self.lines()
+            self._changed.wait_for(lambda: self.received.count(text.encode()) >= times or self._ended, PATIENCE)
+            assert self.received.count(text.encode()) >= times, self.received[-1000:]
 
     def hang_up(self) -> None:
         """Close the program's end, and take in what was written before."""
@@ -89,7 +87,7 @@ class PtyScreen:
         """Whether the cursor is visible."""
         return not self.screen.cursor.hidden
 
-    def __enter__(self) -> PtyScreen:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -101,7 +99,7 @@ class PtyProcess(PtyScreen):
 
     def __init__(
         self,
-        arguments: Sequence[str | Path],
+        arguments: Sequence[object],
         *,
         columns: int = 80,
         rows: int = 24,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -79,10 +80,12 @@ def test_a_keyboard_without_a_prompt_is_a_usage_error() -> None:
 
 def test_a_pipe_that_stays_silent_is_a_usage_error_and_not_a_hang() -> None:
     reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as stdin, os.fdopen(writer, "wb"):
-        with pytest.raises(UsageError, match=r"said nothing for 0\.05 seconds") as caught:
+    before = set(threading.enumerate())
+    with os.fdopen(reader, "rb") as stdin:
+        with os.fdopen(writer, "wb"), pytest.raises(UsageError, match=r"said nothing for 0\.05 seconds") as caught:
             read_prompt("question", None, terminal(stdin), patience=0.05)
-        os.write(writer, b"end")
+        for thread in set(threading.enumerate()) - before:
+            thread.join()
     assert "</dev/null" in caught.value.hint
 
 

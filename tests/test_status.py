@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,10 @@ from tests.pty_process import PtyScreen, wrapped
 PARTS = ["α 0.55", "STATUS", "x" * 60]
 
 
-def terminal_on(screen: PtyScreen, *, stdout: Path | None = None, **environment: str) -> Terminal:
+def terminal_on(screen: PtyScreen, *, stdout: Path | None = None, term: str = "xterm") -> Terminal:
     out = os.fdopen(os.dup(screen.slave), "wb") if stdout is None else stdout.open("wb")
     err = os.fdopen(os.dup(screen.slave), "w", encoding="utf-8")
-    return Terminal(sys.stdin.buffer, out, err, environment)
+    return Terminal(sys.stdin.buffer, out, err, {"TERM": term})
 
 
 def close(terminal: Terminal, screen: PtyScreen) -> None:
@@ -33,10 +32,9 @@ def close(terminal: Terminal, screen: PtyScreen) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change is drawn: the hardest case."""
     monkeypatch.setattr(status, "SECONDS_BETWEEN", 0.0)
-    yield
 
 
 def play(text: str, screen: PtyScreen, *, seed: int = 0) -> None:
@@ -168,7 +166,7 @@ def test_text_that_goes_into_a_file_has_its_status_on_one_line(tmp_path: Path) -
 @pytest.mark.parametrize("hidden", [True, False])
 def test_nothing_is_drawn_where_no_line_can_be_rewritten(hidden: bool) -> None:
     with PtyScreen() as screen:
-        terminal = terminal_on(screen, **({} if hidden else {"TERM": "dumb"}))
+        terminal = terminal_on(screen, term="xterm" if hidden else "dumb")
         line = StatusLine(terminal, hidden=hidden)
         line.show_loading("loading")
         line.write([Segment("text", Kind.BONUS)])

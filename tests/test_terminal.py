@@ -6,6 +6,8 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Final, TextIO
 
 import pytest
 
@@ -15,7 +17,8 @@ from specdec_cli.errors import SpecdecError
 from specdec_cli.terminal import PipeClosedError, Terminal
 from tests.pty_process import PtyScreen
 
-NASTY = ["[/INST]", "list[int]", "[bold]x[/bold]", ":smile:", "[/]", "\\[x]", "{}%s"]
+FULL: Final = Path("/dev/full")
+NASTY: Final = ["[/INST]", "list[int]", "[bold]x[/bold]", ":smile:", "[/]", "\\[x]", "{}%s"]
 
 
 class Tty(io.BytesIO):
@@ -24,14 +27,20 @@ class Tty(io.BytesIO):
 
 
 def terminal(
-    *, out: io.BytesIO | None = None, err: io.TextIOBase | None = None, quiet: bool = False, **environment: str
+    *,
+    out: IO[bytes] | None = None,
+    err: TextIO | None = None,
+    quiet: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Terminal:
     stderr = err or io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-    return Terminal(io.BytesIO(), out or io.BytesIO(), stderr, environment, quiet)  # type: ignore[arg-type]
+    return Terminal(io.BytesIO(), out or io.BytesIO(), stderr, environment or {}, quiet)
 
 
 def written(terminal: Terminal) -> str:
-    stream: io.BytesIO = terminal.stderr.buffer if hasattr(terminal.stderr, "buffer") else terminal.stdout  # type: ignore[assignment]
+    """What is on its stderr."""
+    stream = terminal.stderr.buffer
+    assert isinstance(stream, io.BytesIO)
     return stream.getvalue().decode()
 
 
@@ -77,7 +86,7 @@ def test_tokens_are_coloured_by_kind_on_a_terminal() -> None:
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_color_and_dumb_terminals_get_plain_text(environment: Mapping[str, str]) -> None:
     out = Tty()
-    terminal(out=out, **environment).write([Segment("a", Kind.ACCEPTED)], by_kind=True)
+    terminal(out=out, environment=environment).write([Segment("a", Kind.ACCEPTED)], by_kind=True)
     assert out.getvalue() == b"a"
 
 
@@ -111,8 +120,8 @@ def test_quiet_keeps_notices_and_the_status_away_but_not_errors() -> None:
 
 @pytest.mark.parametrize(("term", "moves"), [("xterm", True), ("dumb", False)])
 def test_lines_are_rewritten_only_where_the_cursor_can_move(term: str, moves: bool) -> None:
-    assert terminal(err=tty_stderr(), TERM=term).moves_cursor is moves
-    assert not terminal(TERM=term).moves_cursor
+    assert terminal(err=tty_stderr(), environment={"TERM": term}).moves_cursor is moves
+    assert not terminal(environment={"TERM": term}).moves_cursor
 
 
 def test_a_closed_pipe_ends_the_answer_and_leaves_nothing_to_flush() -> None:
@@ -120,29 +129,29 @@ def test_a_closed_pipe_ends_the_answer_and_leaves_nothing_to_flush() -> None:
     os.close(reader)
     out = os.fdopen(writer, "wb")
     with pytest.raises(PipeClosedError):
-        terminal(out=out).write_text("text")  # type: ignore[arg-type]
+        terminal(out=out).write_text("text")
     out.close()
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+@pytest.mark.skipif(not FULL.exists(), reason="there is no full device here")
 def test_a_full_disk_is_told_and_leaves_nothing_to_flush() -> None:
-    with open("/dev/full", "wb") as out, pytest.raises(SpecdecError, match="cannot be written: No space left"):
-        terminal(out=out).write_text("text")  # type: ignore[arg-type]
+    with FULL.open("wb") as out, pytest.raises(SpecdecError, match="cannot be written: No space left"):
+        terminal(out=out).write_text("text")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+@pytest.mark.skipif(not FULL.exists(), reason="there is no full device here")
 def test_an_error_that_cannot_be_told_does_not_raise_another() -> None:
-    with open("/dev/full", "w") as err:
-        terminal(err=err).error("message", "hint")  # type: ignore[arg-type]
-        assert os.fstat(err.fileno()).st_rdev == os.stat(os.devnull).st_rdev
+    with FULL.open("w") as err:
+        terminal(err=err).error("message", "hint")
+        assert os.fstat(err.fileno()).st_rdev == Path(os.devnull).stat().st_rdev
 
 
 def test_a_closed_stderr_pipe_is_ignored() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as err:
-        terminal(err=err).error("message", "hint")  # type: ignore[arg-type]
-        terminal(err=err).notice("notice")  # type: ignore[arg-type]
+        terminal(err=err).error("message", "hint")
+        terminal(err=err).notice("notice")
 
 
 def test_the_terminal_of_this_process_is_its_three_streams() -> None:

@@ -56,6 +56,11 @@ class Distribution:
         """All probability on `token`: greedy decoding and every deterministic drafter."""
         return cls(np.array([token], np.intp), np.ones(1), 1.0)
 
+    @property
+    def certain(self) -> int | None:
+        """The token of a one-point distribution; None if there is more than one."""
+        return int(self.ids[0]) if self.ids is not None and self.ids.size == 1 else None
+
     def at(self, token: int) -> float:
         """Probability of `token`; 0 outside the support."""
         if self.ids is None:

@@ -68,15 +68,20 @@ class RoundNoise:
 
     def draft(self, position: int, q: Distribution) -> int:
         """See `Chance.draft`."""
-        return q.draw(self.uniform(Purpose.DRAFT, position))
+        return self._draw(q, Purpose.DRAFT, position)
 
     def accept(self, position: int, probability: float) -> bool:
-        """See `Chance.accept`; certain acceptance costs no number."""
-        return probability >= 1 or self.uniform(Purpose.ACCEPT, position) < probability
+        """See `Chance.accept`."""
+        return probability >= 1 or (probability > 0 and self.uniform(Purpose.ACCEPT, position) < probability)
 
     def emit(self, p: Distribution) -> int:
         """See `Chance.emit`."""
-        return p.draw(self.uniform(Purpose.EMIT, 0))
+        return self._draw(p, Purpose.EMIT, 0)
+
+    def _draw(self, distribution: Distribution, purpose: Purpose, position: int) -> int:
+        """Numbers are a function of their key, so one that could not matter is not worked out."""
+        certain = distribution.certain
+        return distribution.draw(self.uniform(purpose, position)) if certain is None else certain
 
     def uniform(self, purpose: Purpose, position: int) -> float:
         """The number in [0, 1), of 53 bits, for one decision."""

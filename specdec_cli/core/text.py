@@ -37,8 +37,6 @@ class TextStream(Generic[Mark]):
 
     def finish(self, mark: Mark) -> list[Segment[Mark]]:
         """No more tokens will come: what was held back is text after all, unless a stop string appeared."""
-        if self.stopped:
-            return []
         released = self._take(self._decoder.decode(b"", final=True), mark)
         if not self.stopped:
             released += self._held

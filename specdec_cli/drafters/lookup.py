@@ -49,7 +49,7 @@ class LookupDrafter:
         if length < len(self._seen):
             kept = self._seen[:length]
             self._seen, self._follows = [], {}
-            self._index([*kept, 0])
+            self._index(kept)
 
     def _index(self, context: Sequence[int]) -> None:
         """Note, for every n-gram that ends before the last token of `context`, where it was followed."""

@@ -15,9 +15,10 @@ from specdec_cli.core.stats import Counters
 from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import Kind
 from specdec_cli.drafters.lookup import LookupDrafter
+from tests.core.reference import chain_law
 from tests.loops import GREEDY, UNFILTERED, drafter_of, plain, run, speculative
-from tests.statistical import emitted
-from tests.toys import LogitsOf, ScriptedDrafter, TableModel, by_context, chained
+from tests.statistical import emitted, follows
+from tests.toys import LogitsOf, ScriptedDrafter, TableModel, by_context, by_last_token, chained
 
 LENGTHS = range(1, 9)
 P, Q = by_context(1, 5), by_context(2, 5)
@@ -121,6 +122,15 @@ def test_no_token_of_an_accepted_block_is_evaluated_twice(length: int) -> None:
     list(run(target, drafter_of(draft), (0, 1, 2), budget=40, enough=length))
     assert target.evaluated == 3 + 40 - 1
     assert draft.evaluated <= target.evaluated
+
+
+@pytest.mark.parametrize("length", [None, 0, 1, 4])
+def test_every_round_has_fresh_noise(length: int | None) -> None:
+    target, draft = by_last_token([[1.0, 0.2, -0.5]] * 3), by_last_token([[0.2, 1.2, 0.3]] * 3)
+    loop = plain(target, UNFILTERED) if length is None else speculative(target, draft, UNFILTERED, enough=length)
+    text, law = emitted(loop((0,), 4000, Noise(6))), chain_law(UNFILTERED, target((0,)))
+    pairs = zip(text[::2], text[1::2], strict=True)
+    assert follows(list(pairs), {(x, y): law[x] * law[y] for x in law for y in law})
 
 
 def test_drafting_nothing_is_plain_decoding_by_the_same_loop() -> None:

@@ -14,7 +14,7 @@ from tests.wrong_samplers import WRONG_RULES
 
 SIZE = 12
 weight = st.one_of(st.just(0.0), st.just(1.0), st.sampled_from([1e-300, 1e-12, 1e12]), st.floats(0, 10))
-many_pairs = settings(max_examples=1200, deadline=None, derandomize=True, database=None)
+many_pairs = settings(max_examples=800, deadline=None, derandomize=True, database=None)
 
 
 @st.composite
@@ -57,7 +57,7 @@ def test_accepting_and_replacing_add_up_to_p_and_the_overlap_is_the_chance_of_ac
     assert q.overlap(p) == pytest.approx(accepted, abs=1e-12)
 
 
-@settings(many_pairs, max_examples=600)
+@settings(many_pairs, max_examples=400)
 @given(distributions(), distributions())
 def test_the_first_token_of_a_round_has_the_law_p(p: Distribution, q: Distribution) -> None:
     assert first_token_error(TokenRule(), p, q) <= 1e-12

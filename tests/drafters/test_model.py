@@ -95,6 +95,15 @@ def test_a_full_draft_cache_ends_drafting_and_not_the_text(capacity: int, drafte
     assert counters.drafted == counters.accepted == drafted
 
 
+def test_a_draft_that_was_outgrown_stays_out_of_it() -> None:
+    model = TableModel(P, capacity=3)
+    drafter = drafter_of(model, capacity=3)
+    for context in ((0, 1, 2, 3), (0, 1)):
+        assert drafter.propose(context, FixedLength(2), CHANCE).tokens == ()
+    assert drafter.exhausted
+    assert model.calls == []
+
+
 def test_a_draft_with_room_for_everything_is_never_exhausted() -> None:
     drafter = drafter_of(TableModel(P, capacity=6), capacity=6)
     assert len(drafter.propose((0, 1, 2), FixedLength(4), CHANCE).tokens) == 4

@@ -1,0 +1,277 @@
+"""Which pairs load, in which order, and what context an answer gets."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specdec_cli.catalog import Pair
+from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.generation import Request
+from specdec_cli.llama.context import Context
+from specdec_cli.llama.weights import Weights
+from specdec_cli.session import ModelSettings, Session
+from tests.engine import GREEDY, UNFILTERED, Notices, answer
+from tests.toy_gguf import BOS, Toy, attention_toy
+
+TARGET, DRAFT = attention_toy(3.0), attention_toy(2.0)
+
+
+def _open(pair: Pair, memory: Notices | None = None, **settings: Any) -> Session:
+    return Session(pair, ModelSettings(**{"threads": 1, **settings}), (memory or Notices()).listener)
+
+
+def _request(chain: SamplingChain = GREEDY, **wishes: Any) -> Request:
+    return Request(chain=chain, seed=1, **wishes)
+
+
+def test_the_draft_loads_before_the_target(attention_pair: Pair) -> None:
+    memory = Notices()
+    with _open(attention_pair, memory):
+        pass
+    assert list(dict.fromkeys(memory.loading)) == ["draft", "target"]
+    assert memory.notices == []
+
+
+@pytest.mark.parametrize(
+    ("draft", "difference"),
+    [
+        (DRAFT.spelling(200, "Ω"), "token 200 is 'Ω', the target's is 'È'"),
+        (DRAFT.having({"tokenizer.ggml.add_bos_token": True}), "its add-bos token setting is True, the target's False"),
+        (DRAFT.having({"tokenizer.ggml.bos_token_id": 257}), "its bos token setting is 257, the target's 256"),
+        (DRAFT.having({"tokenizer.ggml.eos_token_id": 258}), "its eos token setting is 258, the target's 257"),
+        (DRAFT.having({"tokenizer.ggml.model": "rwkv"}), "its tokenizer is rwkv, the target's gpt2"),
+    ],
+)
+def test_a_draft_of_another_vocabulary_is_refused_before_anything_loads(
+    tmp_path: Path, attention_pair: Pair, draft: Toy, difference: str
+) -> None:
+    path = draft.write(tmp_path / "draft.gguf")
+    memory = Notices()
+    with pytest.raises(ModelError) as caught:
+        _open(Pair(attention_pair.target, path), memory)
+    assert caught.value.message == f"draft {path} does not fit target {attention_pair.target}: {difference}"
+    assert memory.loading == []
+
+
+@pytest.mark.parametrize("chain", [GREEDY, UNFILTERED], ids=["greedy", "sampled"])
+def test_padding_of_the_draft_is_never_drawn_however_likely_it_looks(
+    tmp_path: Path, attention_pair: Pair, chain: SamplingChain
+) -> None:
+    padded = Pair(attention_pair.target, DRAFT.padded(64, pull=50).write(tmp_path / "padded.gguf"))
+    plain, given = (answer(pair, "padding", chain=chain, max_tokens=100) for pair in (attention_pair, padded))
+    assert given.text == plain.text
+    assert given.generation.counters.accepted == plain.generation.counters.accepted
+
+
+def test_padding_of_the_target_is_no_obstacle(tmp_path: Path, attention_pair: Pair) -> None:
+    assert isinstance(attention_pair.draft, Path)
+    padded = Pair(TARGET.padded(64).write(tmp_path / "padded.gguf"), attention_pair.draft)
+    plain, given = (answer(pair, "padding", max_tokens=100) for pair in (attention_pair, padded))
+    assert given.text == plain.text
+    assert given.generation.counters.accepted == plain.generation.counters.accepted == 80
+
+
+@pytest.mark.parametrize("draft", ["draft", "lookup", "none"])
+def test_greedy_text_does_not_depend_on_the_draft(attention_pair: Pair, draft: Any) -> None:
+    pair = attention_pair if draft == "draft" else Pair(attention_pair.target, draft)
+    given = answer(pair, "draft draft draft", max_tokens=150)
+    assert given.text == answer(Pair(attention_pair.target, "none"), "draft draft draft", max_tokens=150).text
+    assert (given.generation.counters.drafted > 0) == (draft != "none")
+
+
+@pytest.mark.parametrize(
+    ("pair_length", "wanted", "length"), [(None, None, 4), (6, None, 6), (6, 2, 2), (6, 0, 0), (0, None, 0)]
+)
+def test_the_draft_length_is_asked_for_or_the_pairs_or_four(
+    attention_pair: Pair, pair_length: int | None, wanted: int | None, length: int
+) -> None:
+    pair = Pair(attention_pair.target, attention_pair.draft, pair_length)
+    generation = answer(pair, max_tokens=50, draft_tokens=wanted).generation
+    assert generation.draft_tokens == length
+    assert len(generation.counters.drafted_at) == length
+
+
+@pytest.mark.parametrize(
+    ("ctx_size", "prompt", "max_tokens", "size"),
+    [
+        (None, 10, 20, 2048),
+        (None, 10, None, 2048),
+        (0, 10, 20, 2048),
+        (100, 10, 500, 100),
+        (3000, 10, 20, 3000),
+    ],
+)
+def test_the_context_is_what_was_asked_for_or_what_the_model_knows(
+    attention_pair: Pair, ctx_size: int | None, prompt: int, max_tokens: int | None, size: int
+) -> None:
+    memory = Notices()
+    with _open(attention_pair, memory, ctx_size=ctx_size) as session:
+        generation = session.generate([1] * prompt, _request(max_tokens=max_tokens))
+    assert generation.context_size == size
+    assert memory.notices == (
+        ["--ctx-size 3000 is more than the 2048 tokens the target was trained for"] if size == 3000 else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_tokens", "size"), [(10, 20, 4096), (10, None, 4096), (3000, None, 5048), (4000, 5000, 9000)]
+)
+def test_the_context_grows_with_what_prompt_and_answer_need(
+    tmp_path: Path, prompt: int, max_tokens: int | None, size: int
+) -> None:
+    path = TARGET.having({"llama.context_length": 10000}).write(tmp_path / "model.gguf")
+    with _open(Pair(path, "none")) as session:
+        assert session.generate([1] * prompt, _request(max_tokens=max_tokens)).context_size == size
+
+
+@pytest.mark.parametrize(("ctx_size", "prompt"), [(1, 1), (1, 5), (256, 256), (256, 257), (None, 2048)])
+def test_a_prompt_that_leaves_no_room_is_refused_with_both_numbers(
+    attention_pair: Pair, ctx_size: int | None, prompt: int
+) -> None:
+    with _open(attention_pair, ctx_size=ctx_size) as session, pytest.raises(UsageError) as caught:
+        session.generate([1] * prompt, _request())
+    size = ctx_size or 2048
+    assert caught.value.message == f"the prompt has {prompt} tokens and the context holds {size}, answer included"
+    assert "--ctx-size" in caught.value.hint
+
+
+def test_the_smallest_context_holds_one_token_and_its_answer(attention_pair: Pair) -> None:
+    given = answer(attention_pair, "x", settings=ModelSettings(threads=1, ctx_size=2))
+    assert given.generation.counters.tokens == 1
+    assert given.generation.finish_reason == "context"
+
+
+def test_an_empty_prompt_needs_a_model_that_begins_texts_itself(tmp_path: Path, attention_pair: Pair) -> None:
+    with _open(attention_pair) as session, pytest.raises(UsageError, match="the prompt is empty"):
+        session.generate(session.prompt_from_text(""), _request())
+    path = TARGET.having({"tokenizer.ggml.add_bos_token": True}).write(tmp_path / "model.gguf")
+    with _open(Pair(path, "none")) as session:
+        assert session.prompt_from_text("") == [BOS]
+        assert len(list(session.generate([BOS], _request(max_tokens=3)))) == 4
+
+
+def test_messages_become_tokens_by_the_targets_template(attention_pair: Pair) -> None:
+    with _open(attention_pair) as session:
+        tokens = session.prompt_from_messages([{"role": "user", "content": "Hi"}])
+        assert tokens == session.prompt_from_text("[user]Hi<|im_end|>\n[assistant]")
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 7])
+def test_the_batch_size_changes_nothing_that_is_said(attention_pair: Pair, batch_size: int) -> None:
+    expected = answer(attention_pair, "a longer prompt, in batches", max_tokens=60)
+    settings = ModelSettings(threads=1, batch_size=batch_size)
+    assert answer(attention_pair, "a longer prompt, in batches", settings=settings, max_tokens=60).text == expected.text
+
+
+def test_a_second_answer_is_as_good_as_the_first(attention_pair: Pair) -> None:
+    with _open(attention_pair) as session:
+        first, second = (
+            "".join(segment.text for segments in generation for segment in segments)
+            for generation in (
+                session.generate(session.prompt_from_text("twice"), _request(max_tokens=50)) for _ in range(2)
+            )
+        )
+    assert first == second
+
+
+def test_layers_for_a_missing_gpu_are_noticed_once_a_model(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specdec_cli.session.gpu_names", list)
+    memory = Notices()
+    with _open(attention_pair, memory, gpu_layers=99, draft_gpu_layers=99):
+        pass
+    assert memory.notices == [
+        "no GPU that llama.cpp can use: the draft runs on the CPU",
+        "no GPU that llama.cpp can use: the target runs on the CPU",
+    ]
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_a_model_that_cannot_roll_back_takes_no_part_in_speculation(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    monkeypatch.setattr(Weights, "can_roll_back", property(lambda weights: weights.role != role))
+    with pytest.raises(ModelError, match=f"^{role} .* is a recurrent model"):
+        _open(attention_pair)
+    with _open(Pair(attention_pair.target, "none")) as session:
+        assert session.draft is None
+
+
+def test_whatever_fails_while_loading_everything_loaded_is_freed(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    close = Weights.close
+
+    def record(weights: Weights) -> None:
+        closed.append(weights.role)
+        close(weights)
+
+    monkeypatch.setattr(Weights, "close", record)
+    monkeypatch.setattr("specdec_cli.session.Tokenizer", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        _open(attention_pair)
+    assert closed == ["draft", "target"]
+
+
+def test_contexts_are_freed_before_the_weights_they_are_on(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed: list[str] = []
+
+    def record(kind: type[Context] | type[Weights]) -> None:
+        close = kind.close
+
+        def closing(thing: Any) -> None:
+            freed.append(kind.__name__)
+            close(thing)
+
+        monkeypatch.setattr(kind, "close", closing)
+
+    record(Context)
+    record(Weights)
+    with _open(attention_pair) as session:
+        session.generate([1], _request())
+    assert freed == ["Context", "Context", "Weights", "Weights"]
+
+
+def test_ctrl_c_while_loading_is_a_keyboard_interrupt(attention_pair: Pair) -> None:
+    memory = Notices()
+    started: list[Session] = []
+
+    class Pressing(Session):
+        def _load(self, pair: Pair) -> None:
+            started.append(self)
+            self.interrupt.flag[0] = b"\x01"
+            super()._load(pair)
+
+    with pytest.raises(KeyboardInterrupt):
+        Pressing(attention_pair, ModelSettings(threads=1), memory.listener)
+    assert started[0]._weights == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux for the memory of this process")
+def test_sessions_give_their_memory_back(attention_pair: Pair) -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def run() -> None:
+        answer(attention_pair, "memory", max_tokens=20)
+
+    for _ in range(3):
+        run()
+    gc.collect()
+    before, threads = resident(), threading.active_count()
+    for _ in range(20):
+        run()
+    gc.collect()
+    assert resident() - before < 8_000_000
+    assert threading.active_count() <= threads + 1
