@@ -69,7 +69,6 @@ def to_summary(
 
 def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
     """The `stats` object of --json: strict JSON, null where nothing was counted."""
-    drafted = bool(counters.drafted)
     return {
         "rounds": counters.rounds,
         "drafted": counters.drafted,
@@ -81,8 +80,8 @@ def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
         "expected_alpha": counters.expected_alpha,
         "acceptance_rate": counters.acceptance_rate,
         "tokens_per_round": counters.tokens_per_round,
-        "drafted_at": counters.drafted_at if drafted else [],
-        "accepted_at": counters.accepted_at if drafted else [],
+        "drafted_at": counters.drafted_at,
+        "accepted_at": counters.accepted_at,
         "tokens_per_second": counters.tokens / timing.generation if timing.generation else None,
         "seconds": {
             name: round(getattr(timing, name), 6) for name in ("load", "prompt", "draft", "verify", "sample", "total")

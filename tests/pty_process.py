@@ -28,6 +28,9 @@ class PtyScreen:
         self.received = b""
         self._stream = pyte.ByteStream(self.screen)
         self._master, self.slave = pty.openpty()
+        modes = termios.tcgetattr(self.slave)
+        modes[3] |= termios.NOFLSH  # Ctrl-C would also discard what is written and not yet read here
+        termios.tcsetattr(self.slave, termios.TCSANOW, modes)
         self._changed = threading.Condition()
         self._ended = False
         self.resize(columns, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import pytest
 
 from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.top_k import Logits
 from specdec_cli.generation import Request
+from specdec_cli.llama.context import Context
 from specdec_cli.session import ModelSettings, Session
 from tests.engine import GREEDY, UNFILTERED, Answer, Notices, answer
 from tests.toy_gguf import EOS, FIRST_EXTRA, TURN_END, attention_toy, memoryless_toy
@@ -169,9 +173,11 @@ def test_a_budget_that_ends_with_the_context_is_a_length(attention_pair: Pair) -
     assert answer(attention_pair, "x" * 90, settings=settings, max_tokens=10).generation.finish_reason == "length"
 
 
-@pytest.mark.parametrize("draft_context", [1, 2, 20, 21, 33, 90, 109, 110])
+@pytest.mark.parametrize(
+    ("draft_context", "drafted"), [(1, 0), (2, 0), (19, 0), (20, 1), (21, 2), (33, 12), (90, 57), (108, 72), (110, 72)]
+)
 def test_a_text_that_outgrows_the_draft_goes_on_without_it(
-    tmp_path: Path, attention_pair: Pair, draft_context: int
+    tmp_path: Path, attention_pair: Pair, draft_context: int, drafted: int
 ) -> None:
     small = attention_toy(2.0).having({"llama.context_length": draft_context}).write(tmp_path / "small.gguf")
     prompt = "The quick brown fox."
@@ -179,11 +185,25 @@ def test_a_text_that_outgrows_the_draft_goes_on_without_it(
     given = answer(Pair(attention_pair.target, small), prompt, max_tokens=90, draft_tokens=4)
     assert given.text == alone.text
     _assert_consistent(given, 90)
-    assert len(given.notices) == (1 if draft_context < 108 else 0)
+    assert len(given.notices) == (1 if drafted < 72 else 0)
     assert all("going on without it" in notice for notice in given.notices)
-    counters = given.generation.counters
-    assert counters.drafted <= max(0, draft_context + 1 - len(prompt))
-    assert counters.rounds == 90 - counters.accepted
+    assert given.generation.counters.drafted == drafted
+
+
+def test_both_models_read_the_prompt_before_the_first_round_and_give_no_logits_for_it(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, int, int]] = []
+    extend = Context.extend
+
+    def record(context: Context, tokens: Sequence[int], rows: int) -> Sequence[Logits]:
+        calls.append((context._weights.role, len(tokens), rows))
+        return extend(context, tokens, rows)
+
+    monkeypatch.setattr(Context, "extend", record)
+    answer(attention_pair, "0123456789", max_tokens=5, draft_tokens=2)
+    assert calls[:2] == [("target", 9, 0), ("draft", 9, 0)]
+    assert calls[2:5] == [("draft", 1, 1), ("draft", 1, 1), ("target", 3, 3)]
 
 
 @pytest.mark.parametrize("chain", [GREEDY, UNFILTERED, SamplingChain()], ids=["greedy", "unfiltered", "default"])
@@ -215,12 +235,13 @@ def test_ctrl_c_between_two_rounds_keeps_the_text_so_far(attention_pair: Pair) -
         steps = iter(generation)
         for _ in range(5):
             next(steps)
-        session.interrupt.flag[0] = b"\x01"
+        signal.raise_signal(signal.SIGINT)
         rest = list(steps)
     assert len(rest) == 1
     assert generation.finish_reason == "interrupted"
     assert generation.counters.rounds == 5
     assert generation.counters.tokens == 25
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_ctrl_c_while_the_prompt_is_read_says_so(attention_pair: Pair) -> None:

@@ -1,4 +1,8 @@
-"""A real model, whose quantised weights round differently in a batch: the bounds say by how much."""
+"""A real model, whose quantised weights round differently one by one and in a batch: the bounds say by how much.
+
+Activations are rounded to 8 bits before they meet 4-bit weights, so that a difference in the last bit of a sum
+can grow to 1/256 of an activation. On SmolLM2-135M Q4_1 that moves logits by up to 0.2.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +13,97 @@ import numpy as np
 import pytest
 
 from specdec_cli.catalog import Pair, find_pair
-from specdec_cli.core.sampling import SamplingChain
-from specdec_cli.generation import Request
+from specdec_cli.core.verify import Kind
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.session import ModelSettings, Session
-from tests.engine import GREEDY, UNFILTERED, Notices, answer, decode, loaded, opened
+from tests.engine import UNFILTERED, Notices, answer, decode, loaded, opened
 from tests.statistical import emitted
 
 pytestmark = pytest.mark.real
 
-NEAR_TIE = 0.3
-"""A logit gap that rounding can close: 4-bit weights multiply with 8-bit activations, batched in another order."""
+NEAR_TIE = 0.5
+"""Between two logits that are closer, rounding may decide: twice what it moves one by, and a margin."""
 
-ROUNDING = 0.02
-"""Share of drafts that the same model may reject for its own rounding: α = 1 - TV(p, q), and a shift of every
-logit by at most ε keeps TV below ε / 2; measured shifts are 0.01 to 0.04."""
+TEXT = "The lighthouse keeper wrote in his diary that the storm"
 
 
 @pytest.fixture(scope="module")
 def twins(smollm2: Path) -> Iterator[tuple[Context, Context]]:
-    with opened(smollm2, threads=2) as target, opened(smollm2, threads=2) as draft:
+    with opened(smollm2) as target, opened(smollm2) as draft:
         yield target, draft
 
 
 @pytest.fixture(scope="module")
 def prompt(smollm2: Path) -> list[int]:
     with loaded(smollm2) as weights:
-        return Tokenizer(weights).encode("The lighthouse keeper wrote in his diary that the storm")
+        return Tokenizer(weights).encode(TEXT)
+
+
+def _gap(model: Context, context: list[int]) -> float:
+    """How far the most likely token after `context` is ahead of the next."""
+    model.rewind(0)
+    second, first = np.sort(model.extend(context, rows=1)[0])[-2:]
+    return float(first - second)
 
 
 @pytest.mark.parametrize("draft_tokens", range(1, 9))
-@pytest.mark.parametrize("chain", [GREEDY, SamplingChain(), UNFILTERED], ids=["greedy", "default", "unfiltered"])
-def test_a_model_accepts_its_own_drafts(
-    twins: tuple[Context, Context], prompt: list[int], chain: SamplingChain, draft_tokens: int
+def test_a_model_rejects_its_own_greedy_drafts_at_near_ties_only(
+    twins: tuple[Context, Context], prompt: list[int], draft_tokens: int
 ) -> None:
-    rounds = decode(*twins, prompt, chain=chain, draft_tokens=draft_tokens, budget=60)
-    drafted, accepted = sum(r.drafted for r in rounds), sum(r.accepted for r in rounds)
+    rounds = decode(*twins, prompt, draft_tokens=draft_tokens, budget=40)
+    text, rejections = list(prompt), 0
+    for round_ in rounds:
+        text += round_.tokens
+        if round_.last is Kind.CORRECTION:
+            rejections += 1
+            assert _gap(twins[0], text[:-1]) < NEAR_TIE
+    assert rejections <= 3
+
+
+@pytest.mark.parametrize("draft_tokens", range(1, 9))
+def test_a_model_nearly_always_accepts_its_own_samples(
+    twins: tuple[Context, Context], prompt: list[int], draft_tokens: int
+) -> None:
+    rounds = decode(*twins, prompt, chain=UNFILTERED, draft_tokens=draft_tokens, budget=40)
     overlaps = [overlap for round_ in rounds for overlap in round_.overlaps]
-    print(drafted, accepted, np.mean(overlaps), min(overlaps))
+    assert min(overlaps) > 0.85
+    assert np.mean(overlaps) > 0.97
+
+
+def test_greedy_text_with_and_without_a_draft_forks_at_a_near_tie_only(
+    twins: tuple[Context, Context], prompt: list[int]
+) -> None:
+    target, draft = twins
+    plain, drafted = emitted(decode(target, None, prompt, budget=60)), emitted(decode(target, draft, prompt, budget=60))
+    fork = next((at for at, (ours, theirs) in enumerate(zip(plain, drafted, strict=True)) if ours != theirs), None)
+    assert fork is None or _gap(target, [*prompt, *plain[:fork]]) < NEAR_TIE
+
+
+def test_the_default_pair_answers_a_question(smollm2: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    memory = Notices()
+    pair = find_pair("smollm2", None) if smollm2.name.startswith("SmolLM2") else Pair(smollm2, "lookup")
+    with Session(pair, ModelSettings(ctx_size=256), memory.listener) as session:
+        tokens = session.prompt_from_messages([{"role": "user", "content": "What is the capital of France?"}])
+        assert tokens.count(session.tokenizer.encode("<|im_start|>")[0]) >= 2
+        assert b"".join(session.tokenizer.piece(token) for token in tokens).count(b"capital of France") == 1
+    assert "Paris" in answer(pair, "The capital of France is", max_tokens=8).text
+    assert capfd.readouterr() == ("", "")
+    assert memory.notices == []
+
+
+def test_every_token_of_the_vocabulary_is_printed(smollm2: Path) -> None:
+    with loaded(smollm2) as weights:
+        tokenizer = Tokenizer(weights)
+        pieces = [tokenizer.piece(token) for token in range(weights.vocabulary_size)]
+    assert sum(not piece for piece in pieces) < 100
+    assert max(len(piece) for piece in pieces) > 12
+
+
+@pytest.mark.parametrize(
+    "text", ["Plain text.", " leading blank", "日本語 🙂‍↔️ ñandú\r\n\ttab", "a" * 3000, "x = [b'\\x00']\n" * 50]
+)
+def test_what_a_real_tokenizer_reads_it_prints(smollm2: Path, text: str) -> None:
+    with loaded(smollm2) as weights:
+        tokenizer = Tokenizer(weights)
+        assert b"".join(tokenizer.piece(token) for token in tokenizer.encode(text)) == text.encode()

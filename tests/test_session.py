@@ -222,7 +222,7 @@ def test_whatever_fails_while_loading_everything_loaded_is_freed(
     assert closed == ["draft", "target"]
 
 
-def test_contexts_are_freed_before_the_weights_they_are_on(
+def test_contexts_are_freed_before_the_next_ones_and_before_their_weights(
     attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     freed: list[str] = []
@@ -240,6 +240,10 @@ def test_contexts_are_freed_before_the_weights_they_are_on(
     record(Weights)
     with _open(attention_pair) as session:
         session.generate([1], _request())
+        assert freed == []
+        session.generate([1], _request())
+        assert freed == ["Context", "Context"]
+        freed.clear()
     assert freed == ["Context", "Context", "Weights", "Weights"]
 
 

@@ -60,7 +60,8 @@ def test_messages_are_literal_whatever_they_hold(text: str) -> None:
     console = terminal()
     console.notice(text)
     console.error(text, text)
-    assert written(console) == f"note: {text}\nerror: {text}\nhint: {text}\n"
+    console.show(text)
+    assert written(console) == f"note: {text}\nerror: {text}\nhint: {text}\n{text}\n"
 
 
 def test_a_message_stays_one_line_however_long_and_whatever_it_holds() -> None:

@@ -78,17 +78,8 @@ def read_header(path: Path, role: str) -> Header:
 
 
 def _check_file(path: Path, role: str) -> None:
-    try:
-        if path.is_dir():
-            raise ModelError(f"{role} {path} is a folder", hint="give the .gguf file inside it")
-        if path.exists() and not path.is_file():
-            raise ModelError(f"{role} {path} is a pipe or a device", hint="llama.cpp maps a file into memory")
-        with path.open("rb") as file:
-            start = file.read(64)
-    except FileNotFoundError:
-        raise ModelError(f"{role} {path} does not exist", hint="check the path; -m and -d take GGUF files") from None
-    except OSError as error:
-        raise ModelError(f"{role} {path} cannot be read: {error.strerror}", hint="check its permissions") from None
+    """Refuse what is no GGUF file by its first bytes, and say what it is instead."""
+    start = _read_start(path, role)
     if not start:
         raise ModelError(f"{role} {path} is empty", hint="the download may have failed; fetch it again")
     for prefix, reason, hint in LOOKALIKES:
@@ -96,6 +87,20 @@ def _check_file(path: Path, role: str) -> None:
             raise ModelError(f"{role} {path} {reason}", hint=hint)
     if not start.startswith(MAGIC):
         raise ModelError(f"{role} {path} is not a GGUF file", hint="specdec loads models in llama.cpp's GGUF format")
+
+
+def _read_start(path: Path, role: str) -> bytes:
+    try:
+        if path.is_dir():
+            raise ModelError(f"{role} {path} is a folder", hint="give the .gguf file inside it")
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{role} {path} is a pipe or a device", hint="llama.cpp maps a file into memory")
+        with path.open("rb") as file:
+            return file.read(64)
+    except FileNotFoundError:
+        raise ModelError(f"{role} {path} does not exist", hint="check the path; -m and -d take GGUF files") from None
+    except OSError as error:
+        raise ModelError(f"{role} {path} cannot be read: {error.strerror}", hint="check its permissions") from None
 
 
 class _InitParams(ctypes.Structure):

@@ -145,7 +145,8 @@ def _report_exception() -> None:
 def _give_up(reason: str) -> None:
     message = f"{_task}: {reason}" if _task else reason
     if _on_abort is None:
-        print(f"llama.cpp stopped: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the last words
+        sys.stderr.write(f"llama.cpp stopped: {message}\n")
+        sys.stderr.flush()
     else:
         _on_abort(message)
 
