@@ -59,17 +59,17 @@ def main() -> None:
     names = [pair.target.name, pair.draft if isinstance(pair.draft, str) else pair.draft.name]
     print(f"{' + '.join(names)}; {platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} CPUs")
     print(f"{arguments.prompt} prompt, γ = {arguments.draft_tokens}, {arguments.max_tokens} tokens at most\n")
-    if arguments.only in (None, "speed"):
-        measure_speed(pair, arguments)
     if arguments.only in (None, "memory"):
         measure_memory(pair, arguments)
+    if arguments.only in (None, "speed"):
+        measure_speed(pair, arguments)
     if arguments.only in (None, "help"):
         measure_help()
 
 
 def measure_speed(pair: Pair, arguments: argparse.Namespace) -> None:
     """Speculation, plain decoding and a bare loop over llama_decode, alternating."""
-    with Session(pair, ModelSettings(), Listener(lambda role, share: None, print)) as session:
+    with Session(pair, ModelSettings(), Listener(progress=lambda *_: None, notice=print)) as session:
         prompt = session.prompt_from_messages([{"role": "user", "content": PROMPTS[arguments.prompt]}])
 
         def run(chain: SamplingChain, draft_tokens: int, seed: int) -> Generation:
@@ -137,7 +137,10 @@ def bare_loop(session: Session, prompt: list[int], count: int) -> float:
 
 
 def measure_memory(pair: Pair, arguments: argparse.Namespace) -> None:
-    """Peak memory of a run beside what llama.cpp reports for weights, caches and compute buffers."""
+    """Peak memory of a run beside what llama.cpp reports for weights, caches and compute buffers.
+
+    Comes before anything is loaded here: a child's peak includes that of its parent when it was forked.
+    """
     command = [sys.executable, "-m", "specdec_cli", "generate", "-m", str(pair.target), "-d", str(pair.draft)]
     command += ["-k", str(arguments.draft_tokens), "-n", "64", "--verbose", PROMPTS[arguments.prompt]]
     with tempfile.TemporaryFile("w+") as log:
@@ -163,7 +166,9 @@ def measure_help() -> None:
                 subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
                 times[index].append(time.perf_counter() - started)
     empty_app, ours = (statistics.median(each) for each in times)
-    print(f"specdec --help {1000 * ours:.0f} ms, an empty Typer app {1000 * empty_app:.0f} ms: {ours / empty_app:.2f} ×")
+    print(
+        f"specdec --help {1000 * ours:.0f} ms, an empty Typer app {1000 * empty_app:.0f} ms: {ours / empty_app:.2f} ×"
+    )
 
 
 if __name__ == "__main__":

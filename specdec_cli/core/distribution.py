@@ -37,6 +37,9 @@ def column_sums(weights: Weights) -> npt.NDArray[np.float64]:
     return sums
 
 
+_CERTAIN: Final = np.ones(1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
     """Weights ≥ 0 (at least one > 0) over `ids`, or over 0..n-1 if `ids` is None; probability = weight / total."""
@@ -54,7 +57,7 @@ class Distribution:
     @classmethod
     def one_hot(cls, token: int) -> Distribution:
         """All probability on `token`: greedy decoding and every deterministic drafter."""
-        return cls(np.array([token], np.intp), np.ones(1), 1.0)
+        return cls(np.array([token], np.intp), _CERTAIN, 1.0)
 
     @property
     def certain(self) -> int | None:
@@ -85,6 +88,9 @@ class Distribution:
 
     def overlap(self, other: Distribution) -> float:
         """Σ min(p, q) = 1 - total variation: the chance that a token drawn from one is kept by the other."""
+        for one, another in ((self, other), (other, self)):
+            if (token := one.certain) is not None:
+                return another.at(token)
         if self.ids is None and other.ids is None:
             shared = min(self.weights.size, other.weights.size)
             ours = self.weights[:shared] * (1 / self.total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -43,9 +43,13 @@ class ChanceSource(Protocol):
 class Purpose(IntEnum):
     """What a number decides; two purposes never share one."""
 
-    DRAFT = 1
-    ACCEPT = 2
-    EMIT = 3
+    DRAFT = 0
+    ACCEPT = 1
+    EMIT = 2
+
+
+AT_ONCE: Final = 64
+"""Numbers worked out together: making a generator costs as much as a thousand of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,12 @@ class Noise:
         return RoundNoise(self.seed, index)
 
 
-@dataclass(frozen=True, slots=True)
 class RoundNoise:
     """The `Chance` that `Noise` gives to round `index`."""
 
-    seed: int
-    index: int
+    def __init__(self, seed: int, index: int) -> None:
+        self._key = np.array([seed, index], np.uint64)
+        self._numbers: list[float] = []
 
     def draft(self, position: int, q: Distribution) -> int:
         """See `Chance.draft`."""
@@ -85,6 +89,8 @@ class RoundNoise:
 
     def uniform(self, purpose: Purpose, position: int) -> float:
         """The number in [0, 1), of 53 bits, for one decision."""
-        key = np.array([self.seed, purpose], np.uint64)
-        bits = np.random.Philox(key=key, counter=[0, 0, position, self.index])
-        return float(int(bits.random_raw()) >> 11) * 2.0**-53
+        at = len(Purpose) * position + purpose
+        if at >= len(self._numbers):
+            raw = np.random.Philox(key=self._key).random_raw(max(AT_ONCE, 2 * at))
+            self._numbers = ((raw >> np.uint64(11)) * 2.0**-53).tolist()
+        return self._numbers[at]

@@ -118,9 +118,10 @@ class Context:
                 count = rest if rest <= self._batch_size else min(self._batch_size, rest - rows)
                 self._evaluate(tokens[start : start + count], rows if count == rest else 0)
                 start += count
+            llama().llama_synchronize(self._context)
+            return self._rows(count - rows, rows) if rows else ()
         finally:
             self.seconds += time.perf_counter() - started
-        return [self._row(count - rows + index) for index in range(rows)]
 
     def _evaluate(self, tokens: Sequence[int], rows: int) -> None:
         """One call of llama_decode on at most a batch of `tokens`, with logits on the last `rows`."""
@@ -145,11 +146,14 @@ class Context:
             hint="there may not be enough memory; try a smaller --ctx-size or --batch-size",
         )
 
-    def _row(self, index: int) -> Logits:
-        """The logits after token `index` of the last batch: a view, not a copy."""
-        pointer = llama().llama_get_logits_ith(self._context, index)
-        row: Logits = np.frombuffer(self._row_type.from_address(ctypes.addressof(pointer.contents)), np.float32)
-        return row
+    def _rows(self, first: int, count: int) -> Sequence[Logits]:
+        """The logits of the last `count` tokens, from token `first` of the last batch on: views, not copies.
+
+        llama.cpp keeps the rows that were asked for one behind the other.
+        """
+        pointer = llama().llama_get_logits_ith(self._context, first)
+        table = (self._row_type * count).from_address(ctypes.addressof(pointer.contents))
+        return list(np.frombuffer(table, np.float32).reshape(count, -1))
 
     def rewind(self, length: int) -> None:
         """See `Model.rewind`.
