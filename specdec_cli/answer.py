@@ -16,7 +16,7 @@ from specdec_cli.generation import Generation, Request
 from specdec_cli.llama import library
 from specdec_cli.llama.chat_template import Message
 from specdec_cli.llama.weights import Weights
-from specdec_cli.render import Timing, to_stats, to_status, to_summary
+from specdec_cli.render import Timing, to_loading, to_stats, to_status, to_summary
 from specdec_cli.session import Listener, ModelSettings, Session
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
@@ -71,7 +71,7 @@ def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
 
     def leave(message: str) -> None:
         status.close()
-        terminal.error(f"llama.cpp stopped: {message}", "the text so far is complete; --verbose shows its whole log")
+        terminal.error(f"llama.cpp stopped: {message}", "--verbose shows its whole log")
         os._exit(EXIT_MODEL)
 
     library.on_abort(leave)
@@ -84,7 +84,7 @@ def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
 
 def _open(question: Question, status: StatusLine) -> Session:
     def progress(role: str, share: float) -> None:
-        status.show_loading(f"loading the {role} {share:4.0%}")
+        status.show_loading(to_loading(role, share))
 
     return Session(question.pair, question.settings, Listener(progress, status.notice))
 

@@ -64,11 +64,11 @@ def to_source(source: Any, folder: Path) -> Path | DraftKind:
     if source == "lookup" or source == "none":
         return source  # type: ignore[no-any-return]
     if isinstance(source, str):
-        return folder / _expanded(Path(source))
+        return folder / expanded(Path(source))
     return _packaged(source) if "package" in source else _fetched(source)
 
 
-def _expanded(path: Path) -> Path:
+def expanded(path: Path) -> Path:
     """`path` with its `~` replaced; that of a user who does not exist is left, and will not be found."""
     try:
         return path.expanduser()

@@ -16,6 +16,7 @@ ENDINGS: Final = {
     "interrupted": ", interrupted",
 }
 """What the summary says about an answer that did not end by itself."""
+BAR_CELLS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class Timing:
     def generation(self) -> float:
         """Time of all rounds."""
         return self.draft + self.verify + self.sample
+
+
+def to_loading(role: str, share: float) -> str:
+    """A bar for a model of which `share`, 0..1, is loaded."""
+    filled = round(BAR_CELLS * share)
+    return f"loading the {role} {'━' * filled}{'╌' * (BAR_CELLS - filled)} {share:4.0%}"
 
 
 def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> list[str]:

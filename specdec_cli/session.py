@@ -17,7 +17,7 @@ from specdec_cli.generation import Generation, Request
 from specdec_cli.llama.chat_template import Message, render_messages
 from specdec_cli.llama.context import Context, ContextOptions
 from specdec_cli.llama.devices import gpu_names, usable_cpus
-from specdec_cli.llama.gguf import read_header
+from specdec_cli.llama.gguf import read_vocabulary
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
@@ -78,16 +78,13 @@ class Session:
         self.load_seconds = time.perf_counter() - started
 
     def _load(self, pair: Pair) -> None:
-        header = read_header(pair.target, "target")
+        vocabulary = read_vocabulary(pair.target, "target")
         self.draft: Weights | None = None
         if isinstance(pair.draft, Path):
-            check_same(header.vocabulary, read_header(pair.draft, "draft").vocabulary)
+            check_same(vocabulary, read_vocabulary(pair.draft, "draft"))
             self.draft = self._load_weights(pair.draft, "draft", self.settings.draft_gpu_layers)
         self.target = self._load_weights(pair.target, "target", self.settings.gpu_layers)
         self.tokenizer = Tokenizer(self.target)
-        if pair.draft != "none":
-            for weights in self._weights:
-                _check_rollback(weights)
 
     def _load_weights(self, path: Path, role: str, gpu_layers: int | None) -> Weights:
         if gpu_layers and not gpu_names():
@@ -100,6 +97,8 @@ class Session:
             on_progress=lambda share: self._listener.progress(role, share),
         )
         self._weights.append(weights)
+        if self.pair.draft != "none":
+            _check_rollback(weights)
         return weights
 
     def prompt_from_messages(self, messages: Sequence[Message]) -> list[int]:

@@ -105,12 +105,12 @@ def choose_pair(name: str | None, target: Path | None, draft: str | None, config
     Raises:
         UsageError: the options contradict each other, or name no pair.
     """
-    from specdec_cli.catalog import Pair, find_pair, to_source
+    from specdec_cli.catalog import Pair, expanded, find_pair, to_source
 
     given = None if draft is None else to_source(draft, Path())
     if target is not None:
         if name is not None:
             raise UsageError("--pair and --target both name the big model", hint="give one of them")
-        return Pair(target.expanduser(), "lookup" if given is None else given)
+        return Pair(expanded(target), "lookup" if given is None else given)
     pair = find_pair(name, config)
     return pair if given is None else Pair(pair.target, given, name=pair.name)

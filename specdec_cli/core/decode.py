@@ -1,8 +1,9 @@
 """The two loops: `autoregress`, one token a target pass, and `speculate`, which must say the same faster.
 
 Both take the same target, chain, noise and budget and yield `Round` records. Whenever one stops (end,
-budget, closed by its caller, interrupted) each model's cache holds exactly the context without its last
-token, which no model has seen yet.
+budget, closed by its caller, interrupted) the target's cache holds exactly the context without its last
+token, which no model has seen yet. A draft's holds nothing else, but may lack the last tokens: it reads
+what it missed when it drafts next.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,16 +38,8 @@ INDEXES: Final = b"tid2eid"
 LARGEST_CONTEXT: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The part of a file's metadata that decides whether and how it can be used."""
-
-    architecture: str
-    vocabulary: Vocabulary
-
-
-def read_header(path: Path, role: str) -> Header:
-    """Check that `path` holds a whole model and read its header. `role` is "target" or "draft".
+def read_vocabulary(path: Path, role: str) -> Vocabulary:
+    """Check that `path` holds a whole model and read its vocabulary. `role` is "target" or "draft".
 
     Raises:
         ModelError: the file cannot be opened, is not a model, or is cut short.
@@ -64,16 +55,13 @@ def read_header(path: Path, role: str) -> Header:
             raise ModelError(
                 f"{role} {path} has no vocabulary", hint="it may be a part of a model, such as a projector"
             )
-        return Header(
-            values.text("general.architecture"),
-            Vocabulary(
-                source=str(path),
-                model=values.text("tokenizer.ggml.model"),
-                tokens=tokens,
-                bos=values.number("tokenizer.ggml.bos_token_id"),
-                eos=values.number("tokenizer.ggml.eos_token_id"),
-                add_bos=values.flag("tokenizer.ggml.add_bos_token"),
-            ),
+        return Vocabulary(
+            source=str(path),
+            model=values.text("tokenizer.ggml.model"),
+            tokens=tokens,
+            bos=values.number("tokenizer.ggml.bos_token_id"),
+            eos=values.number("tokenizer.ggml.eos_token_id"),
+            add_bos=values.flag("tokenizer.ggml.add_bos_token"),
         )
 
 

@@ -208,7 +208,7 @@ def test_ctrl_c_while_loading_is_exit_130_without_output(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "read_header", interrupt)
+    monkeypatch.setattr(session, "read_vocabulary", interrupt)
     assert generate("prompt", "-m", target, "--json") == Outcome(130, "", "")
 
 

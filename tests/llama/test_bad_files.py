@@ -12,7 +12,7 @@ import pytest
 
 from specdec_cli.catalog import Pair
 from specdec_cli.errors import EXIT_MODEL, ModelError
-from specdec_cli.llama.gguf import read_header
+from specdec_cli.llama.gguf import read_vocabulary
 from specdec_cli.session import ModelSettings, Session
 from tests.engine import Notices
 from tests.toy_gguf import Toy, attention_toy
@@ -101,7 +101,7 @@ def test_what_is_not_a_whole_model_is_told_apart(
     path = TOY.write(tmp_path / "model.gguf")
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(ModelError) as caught:
-        read_header(path, role)
+        read_vocabulary(path, role)
     _assert_one_line(caught.value, path, role, reason)
 
 
@@ -110,7 +110,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path, share: int) -> None:
     path = TOY.write(tmp_path / "model.gguf")
     path.write_bytes(path.read_bytes()[: path.stat().st_size * share // 50])
     with pytest.raises(ModelError) as caught:
-        read_header(path, "draft")
+        read_vocabulary(path, "draft")
     _assert_one_line(caught.value, path, "draft", "")
 
 
@@ -118,7 +118,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path, share: int) -> None:
 def test_what_llama_cpp_would_die_of_is_found_in_the_header(tmp_path: Path, toy: Toy, reason: str) -> None:
     path = toy.write(tmp_path / "model.gguf")
     with pytest.raises(ModelError) as caught:
-        read_header(path, "target")
+        read_vocabulary(path, "target")
     _assert_one_line(caught.value, path, "target", reason)
 
 
@@ -149,13 +149,13 @@ def test_a_bad_draft_is_noticed_before_any_of_the_target_is_loaded(tmp_path: Pat
 
 def test_a_folder_is_not_a_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
-        read_header(tmp_path, "target")
+        read_vocabulary(tmp_path, "target")
     _assert_one_line(caught.value, tmp_path, "target", "is a folder")
 
 
 def test_a_missing_file_is_not_a_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as caught:
-        read_header(tmp_path / "nope.gguf", "draft")
+        read_vocabulary(tmp_path / "nope.gguf", "draft")
     _assert_one_line(caught.value, tmp_path / "nope.gguf", "draft", "does not exist")
 
 
@@ -164,7 +164,7 @@ def test_a_pipe_that_never_speaks_is_refused_and_not_waited_for(tmp_path: Path) 
         pytest.skip("this system has no named pipes")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ModelError) as caught:
-        read_header(tmp_path / "pipe", "target")
+        read_vocabulary(tmp_path / "pipe", "target")
     _assert_one_line(caught.value, tmp_path / "pipe", "target", "is a pipe")
 
 
@@ -182,17 +182,16 @@ def test_an_unreadable_file_is_not_a_model(tmp_path: Path, monkeypatch: pytest.M
     path = TOY.write(tmp_path / "model.gguf")
     monkeypatch.setattr(Path, "open", refuse)  # a mode would not stop the superuser
     with pytest.raises(ModelError) as caught:
-        read_header(path, "target")
+        read_vocabulary(path, "target")
     _assert_one_line(caught.value, path, "target", "cannot be read: Permission denied")
 
 
 def test_a_path_that_cannot_exist_is_not_a_model() -> None:
     with pytest.raises(ModelError, match=r"^target x+ cannot be read: File name too long"):
-        read_header(Path("x" * 5000), "target")
+        read_vocabulary(Path("x" * 5000), "target")
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
-    header = read_header(TOY.write(tmp_path / "model.gguf"), "target")
-    assert header.architecture == "llama"
-    assert len(header.vocabulary.tokens) == 259
-    assert (header.vocabulary.bos, header.vocabulary.eos, header.vocabulary.add_bos) == (256, 257, False)
+    vocabulary = read_vocabulary(TOY.write(tmp_path / "model.gguf"), "target")
+    assert len(vocabulary.tokens) == 259
+    assert (vocabulary.bos, vocabulary.eos, vocabulary.add_bos) == (256, 257, False)
