@@ -90,15 +90,25 @@ def measure_speed(pair: Pair, arguments: argparse.Namespace) -> None:
             print(f"  speculative         {median(fast, speed):7.2f} tokens/s, sampling {median(fast, share):.2%}")
             spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
             print(f"  speed-up            {statistics.median(ratios):7.2f} × ({spread})")
-            alpha = statistics.median(each.counters.expected_alpha or 0 for each in fast)
-            per_round = statistics.median(each.counters.tokens_per_round or 0 for each in fast)
-            print(f"  α {alpha:.2f}, {per_round:.2f} tokens a round\n")
+            print_round(plain, fast, arguments.draft_tokens)
 
         ratios = []
         for _ in range(arguments.repeat):
             bare = bare_loop(session, prompt, arguments.max_tokens)
             ratios.append(speed(run(GREEDY, 0, 0)) / bare)
         print(f"--draft none against a bare loop of llama_decode and arg-max: {statistics.median(ratios):.3f} ×\n")
+
+
+def print_round(plain: list[Generation], fast: list[Generation], draft_tokens: int) -> None:
+    """What a round brings and what it costs, in plain steps: γ draft steps of c and a pass over γ + 1 tokens."""
+    step = median(plain, lambda each: each.seconds.verify / each.counters.rounds)
+    v = median(fast, lambda each: each.seconds.verify / each.counters.rounds) / step
+    c = median(fast, lambda each: each.seconds.draft / max(each.counters.drafted, 1)) / step
+    alpha = median(fast, lambda each: each.counters.expected_alpha or 0.0)
+    brings = median(fast, lambda each: each.counters.tokens_per_round or 0.0)
+    print(f"  a round brings      {brings:7.2f} tokens (α {alpha:.2f})")
+    cost = v + draft_tokens * c
+    print(f"  and costs           {cost:7.2f} plain steps: v({draft_tokens + 1}) {v:.2f} + {draft_tokens} × c {c:.2f}\n")
 
 
 def speed(generation: Generation) -> float:
