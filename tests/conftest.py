@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from specdec_cli.catalog import Pair
+from specdec_cli.llama.library import llama
 from tests.toy_gguf import attention_toy
+
+F32: Final = 0
+"""LLAMA_FTYPE_ALL_F32."""
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +41,14 @@ def smollm2() -> Path:
     if spec is None or spec.origin is None:
         pytest.skip("no real model: install specdec-cli[demo], or set SPECDEC_TEST_MODEL to a GGUF file")
     return Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="session")
+def smollm2_f32(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The same weights written out as F32 (540 MB), which round alike one by one and in a batch."""
+    path = tmp_path_factory.mktemp("f32") / "SmolLM2-135M-Instruct.F32.gguf"
+    params = llama().llama_model_quantize_default_params()
+    params.ftype, params.allow_requantize = F32, True
+    assert llama().llama_model_quantize(os.fsencode(smollm2), os.fsencode(path), ctypes.byref(params)) == 0
+    yield path
+    path.unlink()

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from specdec_cli.catalog import Pair, find_pair
+from specdec_cli.core.sampling import SamplingChain
 from specdec_cli.core.verify import Kind
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.session import ModelSettings, Session
-from tests.engine import UNFILTERED, Notices, answer, decode, loaded, opened
+from tests.engine import GREEDY, UNFILTERED, Notices, answer, decode, loaded, opened
 from tests.statistical import emitted
 
 pytestmark = pytest.mark.real
@@ -35,6 +36,12 @@ def twins(smollm2: Path) -> Iterator[tuple[Context, Context]]:
 
 
 @pytest.fixture(scope="module")
+def exact_twins(smollm2_f32: Path) -> Iterator[tuple[Context, Context]]:
+    with opened(smollm2_f32) as target, opened(smollm2_f32) as draft:
+        yield target, draft
+
+
+@pytest.fixture(scope="module")
 def prompt(smollm2: Path) -> list[int]:
     with loaded(smollm2) as weights:
         return Tokenizer(weights).encode(TEXT)
@@ -45,6 +52,17 @@ def _gap(model: Context, context: list[int]) -> float:
     model.rewind(0)
     second, first = np.sort(model.extend(context, rows=1)[0])[-2:]
     return float(first - second)
+
+
+@pytest.mark.parametrize("chain", [GREEDY, UNFILTERED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("draft_tokens", range(1, 9))
+def test_a_model_in_f32_accepts_all_that_it_drafted_itself(
+    exact_twins: tuple[Context, Context], prompt: list[int], draft_tokens: int, chain: SamplingChain
+) -> None:
+    rounds = decode(*exact_twins, prompt, chain=chain, draft_tokens=draft_tokens, budget=24)
+    assert sum(round_.drafted for round_ in rounds) >= 12
+    assert all(round_.accepted == round_.drafted for round_ in rounds)
+    assert min(overlap for round_ in rounds for overlap in round_.overlaps) > 0.9999
 
 
 @pytest.mark.parametrize("draft_tokens", range(1, 9))
