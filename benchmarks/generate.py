@@ -107,8 +107,8 @@ def print_round(plain: list[Generation], fast: list[Generation], draft_tokens: i
     alpha = median(fast, lambda each: each.counters.expected_alpha or 0.0)
     brings = median(fast, lambda each: each.counters.tokens_per_round or 0.0)
     print(f"  a round brings      {brings:7.2f} tokens (α {alpha:.2f})")
-    cost = v + draft_tokens * c
-    print(f"  and costs           {cost:7.2f} plain steps: v({draft_tokens + 1}) {v:.2f} + {draft_tokens} × c {c:.2f}\n")
+    parts = f"v({draft_tokens + 1}) {v:.2f} + {draft_tokens} × c {c:.2f}"
+    print(f"  and costs           {v + draft_tokens * c:7.2f} plain steps: {parts}\n")
 
 
 def speed(generation: Generation) -> float:
