@@ -9,7 +9,7 @@ export CMAKE_ARGS
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/specdec generate --temperature 0 --max-tokens 200 \
-		"Write Python functions add, subtract, multiply and divide, each with a docstring."
+		"Write Python functions add, subtract, multiply and divide, each with a docstring." </dev/null
 
 test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -25,3 +25,4 @@ clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: demo test clean
+.NOTPARALLEL:

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import llama_cpp
@@ -25,7 +26,9 @@ import numpy as np
 
 from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling import SamplingChain
-from specdec_cli.generation import Generation, Request
+from specdec_cli.core.stats import Counters, Timing
+from specdec_cli.generation import Request
+from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.session import Listener, ModelSettings, Session
 
 PROMPTS = {
@@ -57,7 +60,7 @@ def main() -> None:
     arguments = parser.parse_args()
     pair = Pair(arguments.target, "lookup" if arguments.draft == "lookup" else Path(arguments.draft))
     names = [pair.target.name, pair.draft if isinstance(pair.draft, str) else pair.draft.name]
-    print(f"{' + '.join(names)}; {platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} CPUs")
+    print(f"{' + '.join(names)}; {platform.processor() or platform.machine()}, {usable_cpus()} CPUs")
     print(f"{arguments.prompt} prompt, γ = {arguments.draft_tokens}, {arguments.max_tokens} tokens at most\n")
     if arguments.only in (None, "memory"):
         measure_memory(pair, arguments)
@@ -72,22 +75,24 @@ def measure_speed(pair: Pair, arguments: argparse.Namespace) -> None:
     with Session(pair, ModelSettings(), Listener(progress=lambda *_: None, notice=print)) as session:
         prompt = session.prompt_from_messages([{"role": "user", "content": PROMPTS[arguments.prompt]}])
 
-        def run(chain: SamplingChain, draft_tokens: int, seed: int) -> Generation:
+        def run(chain: SamplingChain, draft_tokens: int, seed: int) -> Run:
             request = Request(chain, seed, draft_tokens=draft_tokens, max_tokens=arguments.max_tokens)
             generation = session.generate(prompt, request)
+            started = time.perf_counter()
             for _ in generation:
                 pass
-            return generation
+            return Run(generation.counters, generation.timing, time.perf_counter() - started)
 
         for name, chain in (("temperature 0", GREEDY), ("temperature 1, no filters", UNFILTERED)):
             plain, fast, ratios = [], [], []
             for seed in range(arguments.repeat):
                 plain.append(run(chain, 0, seed))
                 fast.append(run(chain, arguments.draft_tokens, seed))
-                ratios.append((fast[-1].tokens_per_second or 0) / (plain[-1].tokens_per_second or 1))
+                ratios.append(fast[-1].speed / plain[-1].speed)
             print(f"{name}")
-            print(f"  plain               {median(plain, speed):7.2f} tokens/s, sampling {median(plain, share):.2%}")
-            print(f"  speculative         {median(fast, speed):7.2f} tokens/s, sampling {median(fast, share):.2%}")
+            for kind, runs in (("plain", plain), ("speculative", fast)):
+                speed, share = (median(runs, figure) for figure in (lambda each: each.speed, lambda each: each.share))
+                print(f"  {kind:<19} {speed:7.2f} tokens/s, sampling {share:.2%}")
             spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
             print(f"  speed-up            {statistics.median(ratios):7.2f} × ({spread})")
             print_round(plain, fast, arguments.draft_tokens)
@@ -95,15 +100,34 @@ def measure_speed(pair: Pair, arguments: argparse.Namespace) -> None:
         ratios = []
         for _ in range(arguments.repeat):
             bare = bare_loop(session, prompt, arguments.max_tokens)
-            ratios.append(speed(run(GREEDY, 0, 0)) / bare)
+            ratios.append(run(GREEDY, 0, 0).speed / bare)
         print(f"--draft none against a bare loop of llama_decode and arg-max: {statistics.median(ratios):.3f} ×\n")
 
 
-def print_round(plain: list[Generation], fast: list[Generation], draft_tokens: int) -> None:
+@dataclass(frozen=True)
+class Run:
+    """One answer; `wall` are the seconds from its prompt to its end, by the clock on the wall."""
+
+    counters: Counters
+    timing: Timing
+    wall: float
+
+    @property
+    def speed(self) -> float:
+        """Tokens a second, all that is not the prompt counted."""
+        return self.counters.tokens / (self.wall - self.timing.prompt)
+
+    @property
+    def share(self) -> float:
+        """The part of that time in which neither model ran."""
+        return 1 - (self.timing.draft + self.timing.verify) / (self.wall - self.timing.prompt)
+
+
+def print_round(plain: list[Run], fast: list[Run], draft_tokens: int) -> None:
     """What a round brings and what it costs, in plain steps: γ draft steps of c and a pass over γ + 1 tokens."""
-    step = median(plain, lambda each: each.seconds.verify / each.counters.rounds)
-    v = median(fast, lambda each: each.seconds.verify / each.counters.rounds) / step
-    c = median(fast, lambda each: each.seconds.draft / max(each.counters.drafted, 1)) / step
+    step = median(plain, lambda each: each.timing.verify / each.counters.rounds)
+    v = median(fast, lambda each: each.timing.verify / each.counters.rounds) / step
+    c = median(fast, lambda each: each.timing.draft / max(each.counters.drafted, 1)) / step
     alpha = median(fast, lambda each: each.counters.expected_alpha or 0.0)
     brings = median(fast, lambda each: each.counters.tokens_per_round or 0.0)
     print(f"  a round brings      {brings:7.2f} tokens (α {alpha:.2f})")
@@ -111,16 +135,8 @@ def print_round(plain: list[Generation], fast: list[Generation], draft_tokens: i
     print(f"  and costs           {v + draft_tokens * c:7.2f} plain steps: {parts}\n")
 
 
-def speed(generation: Generation) -> float:
-    return generation.tokens_per_second or 0.0
-
-
-def share(generation: Generation) -> float:
-    return generation.seconds.sample / generation.seconds.generation
-
-
-def median(generations: list[Generation], figure: Callable[[Generation], float]) -> float:
-    return statistics.median(figure(each) for each in generations)
+def median(runs: list[Run], figure: Callable[[Run], float]) -> float:
+    return statistics.median(figure(each) for each in runs)
 
 
 def bare_loop(session: Session, prompt: list[int], count: int) -> float:

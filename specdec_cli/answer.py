@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from specdec_cli.catalog import Pair
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_MODEL, EXIT_OK
@@ -16,10 +16,13 @@ from specdec_cli.generation import Generation, Request
 from specdec_cli.llama import library
 from specdec_cli.llama.chat_template import Message
 from specdec_cli.llama.weights import Weights
-from specdec_cli.render import Timing, to_loading, to_stats, to_status, to_summary
+from specdec_cli.render import to_loading, to_stats, to_status, to_summary
 from specdec_cli.session import Listener, ModelSettings, Session
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
+
+JSON_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""Control characters that JSON allows in a string and that a terminal would obey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,12 @@ def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int
     library.show_log(terminal.log if output.verbose else None)
     with _last_words(terminal, status), _open(question, status) as session:
         generation = session.generate(_tokens(question, session), question.request)
-        text = _stream(generation, session, status, output)
-        timing = _timing(generation, session, time.perf_counter() - started)
+        text = _stream(generation, status, output)
+        generation.timing.total = time.perf_counter() - started
         if output.json:
-            terminal.write_text(_to_json(question, session, generation, timing, text))
+            terminal.write_text(_to_json(question, session, generation, text))
         if output.stats if output.stats is not None else terminal.shows_messages and not terminal.quiet:
-            _summarise(generation, session, timing, terminal)
+            _summarise(generation, session, terminal)
     return EXIT_INTERRUPTED if generation.finish_reason == "interrupted" else EXIT_OK
 
 
@@ -80,6 +83,7 @@ def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
     finally:
         status.close()
         library.on_abort(None)
+        library.show_log(None)
 
 
 def _open(question: Question, status: StatusLine) -> Session:
@@ -98,7 +102,7 @@ def _tokens(question: Question, session: Session) -> list[int]:
     return session.prompt_from_messages(messages)
 
 
-def _stream(generation: Generation, session: Session, status: StatusLine, output: OutputOptions) -> str:
+def _stream(generation: Generation, status: StatusLine, output: OutputOptions) -> str:
     """Write the answer as it comes, unless it goes into JSON; the whole text."""
     parts: list[str] = []
     status.show_loading(f"reading {generation.prompt_tokens} tokens")
@@ -106,16 +110,16 @@ def _stream(generation: Generation, session: Session, status: StatusLine, output
         parts += [segment.text for segment in segments]
         if segments and not output.json:
             status.write(segments, by_kind=output.color_tokens)
-        status.show(to_status(generation.counters, _timing(generation, session), generation.draft_tokens))
+        status.show(to_status(generation.counters, generation.timing, generation.draft_tokens))
     status.close(interrupted=generation.finish_reason == "interrupted")
     return "".join(parts)
 
 
-def _summarise(generation: Generation, session: Session, timing: Timing, terminal: Terminal) -> None:
+def _summarise(generation: Generation, session: Session, terminal: Terminal) -> None:
     draft = _where(session.draft) if session.draft else str(session.pair.draft)
     summary = to_summary(
         generation.counters,
-        timing,
+        generation.timing,
         reason=generation.finish_reason,
         seed=generation.seed,
         target=_where(session.target),
@@ -128,15 +132,11 @@ def _where(weights: Weights) -> str:
     return f"{weights.path.name} on {weights.backend}"
 
 
-def _timing(generation: Generation, session: Session, total: float = 0.0) -> Timing:
-    seconds = generation.seconds
-    return Timing(session.load_seconds, seconds.prompt, seconds.draft, seconds.verify, seconds.sample, total)
-
-
-def _to_json(question: Question, session: Session, generation: Generation, timing: Timing, text: str) -> str:
+def _to_json(question: Question, session: Session, generation: Generation, text: str) -> str:
     """The object of --json, on one line."""
     request, settings = question.request, asdict(session.settings)
     settings |= asdict(request.chain) | {
+        "pair": session.pair.name,
         "draft_tokens": generation.draft_tokens,
         "max_tokens": request.max_tokens,
         "ctx_size": generation.context_size,
@@ -153,9 +153,9 @@ def _to_json(question: Question, session: Session, generation: Generation, timin
         "target": _to_model(session.target),
         "draft": _to_draft(session),
         "settings": settings,
-        "stats": to_stats(generation.counters, timing),
+        "stats": to_stats(generation.counters, generation.timing),
     }
-    return json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(result, ensure_ascii=False, allow_nan=False).translate(JSON_ESCAPES) + "\n"
 
 
 def _to_draft(session: Session) -> dict[str, Any] | None:

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 import platformdirs
 
 from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.limits import LONGEST_DRAFT
 
 DraftKind = Literal["lookup", "none"]
 PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
 TOP_KEYS: Final = ("default", "pairs")
-SOURCE_KEYS: Final = (("package", "file"), ("repo", "file"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,10 @@ class Pair:
     name: str | None = None
 
 
-def find_pair(name: str | None, config: Path | None) -> Pair:
-    """The pair `name`, or the default pair; `config` replaces the user's own models.toml.
+def find_pair(name: str | None, config: Path | None, draft: Path | DraftKind | None = None) -> Pair:
+    """The pair `name`, or the default pair, its draft replaced by `draft` if that is given.
+
+    `config` replaces the user's own models.toml. A draft length belongs to the draft that it was chosen for.
 
     Raises:
         UsageError: no such pair, or a models.toml is wrong.
@@ -41,7 +43,7 @@ def find_pair(name: str | None, config: Path | None) -> Pair:
     if config is not None or own.exists():
         tables.append(_read(own))
     pairs = {key: (table, value) for table in tables for key, value in table.pairs.items()}
-    chosen = name or next((table.default for table in reversed(tables) if table.default), None)
+    chosen = name if name is not None else next((table.default for table in reversed(tables) if table.default), None)
     if chosen not in pairs:
         known = ", ".join(sorted(pairs))
         raise UsageError(
@@ -49,10 +51,12 @@ def find_pair(name: str | None, config: Path | None) -> Pair:
         )
     table, entry = pairs[chosen]
     folder = table.path.parent
-    target, draft = to_source(entry["target"], folder), to_source(entry.get("draft", "none"), folder)
+    target = to_source(entry["target"], folder)
     if not isinstance(target, Path):
         raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
-    return Pair(target, draft, entry.get("draft_tokens"), chosen)
+    if draft is not None:
+        return Pair(target, draft, name=chosen)
+    return Pair(target, to_source(entry.get("draft", "none"), folder), entry.get("draft_tokens"), chosen)
 
 
 def to_source(source: Any, folder: Path) -> Path | DraftKind:
@@ -147,7 +151,8 @@ class _Check:
         for key in ("target", "draft"):
             self.source(entry.get(key, ""), key, where)
         length = entry.get("draft_tokens", 0)
-        self.that(type(length) is int and length >= 0, "draft_tokens", where, "must be a whole number, 0 or more")
+        whole = type(length) is int and 0 <= length <= LONGEST_DRAFT
+        self.that(whole, "draft_tokens", where, f"must be a whole number in 0..{LONGEST_DRAFT}")
         self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
 
     def source(self, source: Any, key: str, where: tuple[str, ...]) -> None:

@@ -40,14 +40,17 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run `arguments`; the exit code. Every failure ends here as one line on stderr."""
+    flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
     try:
         code = app(arguments, prog_name="specdec", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except SystemExit:  # how rich and typer take a closed pipe under their help
+        return EXIT_OK
     except Exception as error:
-        return _report(error, debug="--debug" in arguments)
+        return _report(error, debug="--debug" in flags)
 
 
 def _open_missing_streams() -> None:

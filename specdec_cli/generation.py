@@ -11,7 +11,7 @@ from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise
 from specdec_cli.core.sampling import SamplingChain
-from specdec_cli.core.stats import Counters
+from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import Kind
 from specdec_cli.drafters.lookup import LookupDrafter
@@ -32,21 +32,6 @@ class Request:
     draft_tokens: int | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Seconds:
-    """Where the time of an answer went; `sample` is everything in a round that is neither model."""
-
-    prompt: float = 0.0
-    draft: float = 0.0
-    verify: float = 0.0
-    sample: float = 0.0
-
-    @property
-    def generation(self) -> float:
-        """Time of all rounds."""
-        return self.draft + self.verify + self.sample
 
 
 class Generation:
@@ -70,6 +55,7 @@ class Generation:
         draft: Context | None,
         tokenizer: Tokenizer,
         interrupt: Interrupt,
+        load_seconds: float,
         notice: Callable[[str], None],
     ) -> None:
         self.prompt_tokens = len(prompt)
@@ -77,7 +63,7 @@ class Generation:
         self.context_size = target.size
         self.seed = request.seed
         self.counters = Counters()
-        self.seconds = Seconds()
+        self.timing = Timing(load=load_seconds)
         self.finish_reason: FinishReason | None = None
         self._prompt = prompt
         self._request = request
@@ -88,12 +74,8 @@ class Generation:
         self._interrupt = interrupt
         self._notice = notice
         self._noticed = False
+        self._last_kind = Kind.BONUS
         self._text: TextStream[Kind] = TextStream(request.stops)
-
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Emitted tokens a second of generation, the prompt not counted."""
-        return self.counters.tokens / self.seconds.generation if self.counters.tokens else None
 
     def __iter__(self) -> Iterator[list[Segment[Kind]]]:
         with self._interrupt:
@@ -101,18 +83,17 @@ class Generation:
                 yield from self._answer()
             except KeyboardInterrupt:
                 self.finish_reason = "interrupted"
-        yield self._text.finish(Kind.BONUS)
+        if self.finish_reason == "interrupted":
+            self._interrupt.lower()
+        yield self._text.finish(self._last_kind)
 
     def _answer(self) -> Iterator[list[Segment[Kind]]]:
         self._read_prompt()
         rounds = self._rounds()
         try:
-            while (round_ := self._timed(rounds)) is not None:
-                segments, round_ = self._to_text(round_)
-                self.counters.add(round_)
-                yield segments
-                if round_.ended or self._text.stopped:
-                    self.finish_reason = "stop"
+            while (told := self._tell(rounds)) is not None:
+                yield told
+                if self.finish_reason is not None:
                     return
                 self._notice_exhausted()
         finally:
@@ -125,7 +106,7 @@ class Generation:
         self._target.extend(self._prompt[:-1], rows=0)
         if self._drafter is not None:
             self._drafter.prefill(self._prompt)
-        self.seconds.prompt = time.perf_counter() - started
+        self.timing.prompt = time.perf_counter() - started
 
     def _rounds(self) -> Generator[Round, None, None]:
         room = self.context_size - self.prompt_tokens
@@ -144,24 +125,30 @@ class Generation:
             enough=FixedLength(self.draft_tokens),
         )
 
-    def _timed(self, rounds: Iterator[Round]) -> Round | None:
-        """The next round, its time shared out between the models and everything else."""
+    def _tell(self, rounds: Iterator[Round]) -> list[Segment[Kind]] | None:
+        """The text of the next round, counted and timed; None if the budget is spent."""
         draft, verify = self._draft.seconds if self._draft else 0.0, self._target.seconds
         started = time.perf_counter()
         round_ = next(rounds, None)
-        passed = time.perf_counter() - started
+        if round_ is None:
+            return None
+        segments, round_ = self._to_text(round_)
+        self.counters.add(round_)
+        if round_.ended or self._text.stopped:
+            self.finish_reason = "stop"
         drafting = self._draft.seconds - draft if self._draft else 0.0
         verifying = self._target.seconds - verify
-        self.seconds.draft += drafting
-        self.seconds.verify += verifying
-        self.seconds.sample += passed - drafting - verifying
-        return round_
+        self.timing.draft += drafting
+        self.timing.verify += verifying
+        self.timing.sample += time.perf_counter() - started - drafting - verifying
+        return segments
 
     def _to_text(self, round_: Round) -> tuple[list[Segment[Kind]], Round]:
         """The text of `round_`, and the round without the tokens that follow a stop string."""
         segments: list[Segment[Kind]] = []
         for index, (token, kind) in enumerate(zip(round_.tokens, round_.kinds, strict=True)):
             segments += self._text.feed(self._tokenizer.piece(token), kind)
+            self._last_kind = kind
             if self._text.stopped:
                 return segments, round_.cut(index + 1)
         return segments, round_

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from specdec_cli.terminal import Terminal
 
 PATIENCE: Final = 10.0
 """Seconds to wait for the first byte of a pipe when there is a prompt without it."""
+PAUSE: Final = 0.05
 
 
 def read_prompt(argument: str | None, file: str | None, terminal: Terminal, *, patience: float = PATIENCE) -> str:
@@ -34,7 +36,7 @@ def read_prompt(argument: str | None, file: str | None, terminal: Terminal, *, p
         material = _clean(_read_pipe(terminal, None if expected else patience), terminal)
     if material is None and argument is None:
         raise UsageError("there is no prompt", hint='specdec generate "Your prompt", or -f FILE, or pipe text into it')
-    return "\n\n".join(part for part in (material, argument) if part) or ""
+    return "\n\n".join(part for part in (material, argument) if part)
 
 
 def _read_file(path: Path) -> bytes:
@@ -54,11 +56,18 @@ def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
     received = io.BytesIO()
     started, done = threading.Event(), threading.Event()
 
+    failures: list[OSError] = []
+
     def read() -> None:
         try:
-            while data := source.read(1 << 16):
+            while (data := source.read(1 << 16)) != b"":
+                if data is None:  # a pipe that does not block has nothing yet
+                    time.sleep(PAUSE)
+                    continue
                 received.write(data)
                 started.set()
+        except OSError as error:
+            failures.append(error)
         finally:
             started.set()
             done.set()
@@ -74,6 +83,8 @@ def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
     except KeyboardInterrupt:
         terminal.write_message("\n" if terminal.reads_keys else "")  # below what was typed
         raise
+    if failures:
+        raise UsageError(f"standard input cannot be read: {failures[0].strerror}")
     return received.getvalue()
 
 

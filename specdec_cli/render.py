@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from rich.text import Text
 
-from specdec_cli.core.stats import Counters
+from specdec_cli.core.stats import Counters, Timing
 
 MISSING: Final = "n/a"
 ENDINGS: Final = {
@@ -19,23 +19,6 @@ ENDINGS: Final = {
 BAR_CELLS: Final = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds of one answer; `total` is from opening the files to the last byte."""
-
-    load: float
-    prompt: float
-    draft: float
-    verify: float
-    sample: float
-    total: float
-
-    @property
-    def generation(self) -> float:
-        """Time of all rounds."""
-        return self.draft + self.verify + self.sample
-
-
 def to_loading(role: str, share: float) -> str:
     """A bar for a model of which `share`, 0..1, is loaded."""
     filled = round(BAR_CELLS * share)
@@ -44,7 +27,7 @@ def to_loading(role: str, share: float) -> str:
 
 def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> list[str]:
     """Parts of a line about an answer in the making, the most telling first."""
-    speed = f"{_rate(counters.tokens, timing.generation)} tok/s"
+    speed = f"{_number(timing.rate(counters.tokens), 1)} tok/s"
     if not draft_tokens:
         return [speed, f"{counters.tokens} tokens"]
     shares = "/".join(_percent(part, timing.generation) for part in (timing.draft, timing.verify, timing.sample))
@@ -62,7 +45,7 @@ def to_summary(
 ) -> Text:
     """One line about an answer that ended for `reason`; `target` and `draft` say what was loaded where."""
     ending = ENDINGS.get(reason or "", "")
-    parts = [f"{counters.tokens} tokens{ending}", f"{_rate(counters.tokens, timing.generation)} tokens/s"]
+    parts = [f"{counters.tokens} tokens{ending}", f"{_number(timing.rate(counters.tokens), 1)} tokens/s"]
     if draft is not None:
         rate = f" ({_percent(counters.accepted, counters.drafted)} %)" if counters.drafted else ""
         parts += [
@@ -89,19 +72,13 @@ def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
         "tokens_per_round": counters.tokens_per_round,
         "drafted_at": counters.drafted_at,
         "accepted_at": counters.accepted_at,
-        "tokens_per_second": counters.tokens / timing.generation if timing.generation else None,
-        "seconds": {
-            name: round(getattr(timing, name), 6) for name in ("load", "prompt", "draft", "verify", "sample", "total")
-        },
+        "tokens_per_second": timing.rate(counters.tokens),
+        "seconds": {name: round(seconds, 6) for name, seconds in asdict(timing).items()},
     }
 
 
 def _number(value: float | None, digits: int = 2) -> str:
     return MISSING if value is None else f"{value:.{digits}f}"
-
-
-def _rate(count: int, seconds: float) -> str:
-    return f"{count / seconds:.1f}" if count and seconds else MISSING
 
 
 def _percent(part: float, whole: float) -> str:

@@ -131,6 +131,7 @@ class Session:
             draft=draft,
             tokenizer=self.tokenizer,
             interrupt=self.interrupt,
+            load_seconds=self.load_seconds,
             notice=self._listener.notice,
         )
 

@@ -10,13 +10,12 @@ from specdec_cli.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The tokens of one file in order of their ids. `bos`, `eos` and `add_bos` are None where the file says nothing."""
+    """The tokens of one file in order of their ids. `bos` and `add_bos` are None where the file says nothing."""
 
     source: str
     model: str
     tokens: Sequence[bytes]
     bos: int | None
-    eos: int | None
     add_bos: bool | None
 
 
@@ -43,10 +42,10 @@ def first_difference(target: Vocabulary, draft: Vocabulary) -> str:
         pairs = enumerate(zip(target.tokens, draft.tokens, strict=False))
         token, (ours, theirs) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         return f"token {token} is {_quoted(theirs)}, the target's is {_quoted(ours)}"
-    for name in ("bos", "eos", "add_bos"):
-        ours, theirs = getattr(target, name), getattr(draft, name)
-        if None not in (ours, theirs) and ours != theirs:
-            return f"its {name.replace('_', '-')} token setting is {theirs}, the target's {ours}"
+    if None not in (target.add_bos, draft.add_bos) and target.add_bos != draft.add_bos:
+        return f"its add-bos setting is {draft.add_bos}, the target's {target.add_bos}"
+    if target.add_bos and None not in (target.bos, draft.bos) and target.bos != draft.bos:
+        return f"its beginning-of-text token is {draft.bos}, the target's {target.bos}"
     return ""
 
 

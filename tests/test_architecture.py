@@ -24,7 +24,7 @@ LAYERS = [
     {"llama", "catalog", "terminal"},
     {"vocabulary"},
     {"core"},
-    {"errors"},
+    {"errors", "limits"},
 ]
 """From the top: a room imports only from rooms below it, or from itself."""
 ENGINE_ROOMS = {"llama", "drafters", "session", "generation", "vocabulary"}

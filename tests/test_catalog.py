@@ -189,3 +189,22 @@ def test_a_hub_file_is_used_where_it_was_put_and_otherwise_asked_for(home: Path)
 )
 def test_a_word_is_a_drafter_and_everything_else_a_path(source: str, expected: object) -> None:
     assert to_source(source, Path("/folder")) == expected
+
+
+def test_a_draft_given_by_hand_takes_the_place_of_one_that_need_not_be_there(home: Path) -> None:
+    config = _config(
+        home, '[pairs.p]\ntarget = "big.gguf"\ndraft = { repo = "a/b", file = "none.gguf" }\ndraft_tokens = 9\n'
+    )
+    assert find_pair("p", config, "none") == Pair(home / "big.gguf", "none", None, "p")
+
+
+def test_an_empty_name_is_no_name_of_a_pair(home: Path) -> None:
+    with pytest.raises(UsageError, match='no pair named ""'):
+        find_pair("", _config(home, GOOD))
+
+
+@pytest.mark.parametrize("length", [-1, 129, 2.5])
+def test_a_draft_length_out_of_range_is_refused_with_its_line_and_range(home: Path, length: float) -> None:
+    config = _config(home, f'[pairs.p]\ntarget = "big.gguf"\ndraft_tokens = {length}\n')
+    with pytest.raises(UsageError, match=r':3: "draft_tokens" in \[pairs.p\] must be a whole number in 0..128'):
+        find_pair("p", config)

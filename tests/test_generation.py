@@ -66,7 +66,7 @@ def test_an_answer_may_end_before_it_begins(tmp_path: Path) -> None:
     given = answer(_pair(tmp_path, {X: {EOS: 0}}), max_tokens=5)
     assert given.text == ""
     assert given.generation.finish_reason == "stop"
-    assert given.generation.tokens_per_second is None
+    assert given.generation.timing.rate(0) is None
     _assert_consistent(given, 0)
 
 
@@ -223,10 +223,10 @@ def test_other_seeds_give_other_texts(attention_pair: Pair) -> None:
 
 def test_times_are_shared_out_and_add_up(attention_pair: Pair) -> None:
     given = answer(attention_pair, max_tokens=50)
-    seconds = given.generation.seconds
+    seconds = given.generation.timing
     assert min(seconds.prompt, seconds.draft, seconds.verify, seconds.sample) > 0
     assert seconds.generation == seconds.draft + seconds.verify + seconds.sample
-    assert given.generation.tokens_per_second == pytest.approx(50 / seconds.generation)
+    assert seconds.rate(50) == pytest.approx(50 / seconds.generation)
 
 
 def test_ctrl_c_between_two_rounds_keeps_the_text_so_far(attention_pair: Pair) -> None:
@@ -251,3 +251,17 @@ def test_ctrl_c_while_the_prompt_is_read_says_so(attention_pair: Pair) -> None:
         assert [segment for segments in generation for segment in segments] == []
     assert generation.finish_reason == "interrupted"
     assert generation.counters.tokens == 0
+
+
+def test_the_next_answer_knows_nothing_of_a_ctrl_c_in_the_one_before(attention_pair: Pair) -> None:
+    with Session(attention_pair, ModelSettings(threads=1), Notices().listener) as session:
+        prompt = session.prompt_from_text("x")
+        stopped = session.generate(prompt, _request(max_tokens=20))
+        for count, _ in enumerate(stopped):
+            if count == 1:
+                signal.raise_signal(signal.SIGINT)
+        after = session.generate(prompt, _request(max_tokens=20))
+        whole = "".join(segment.text for segments in after for segment in segments)
+    assert stopped.finish_reason == "interrupted"
+    assert (after.finish_reason, after.counters.tokens) == ("length", 20)
+    assert whole == answer(attention_pair, max_tokens=20).text

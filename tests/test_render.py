@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from specdec_cli.core.stats import Counters
-from specdec_cli.render import Timing, to_stats, to_status, to_summary
+from specdec_cli.core.stats import Counters, Timing
+from specdec_cli.render import to_stats, to_status, to_summary
 
 SOME = Counters(
     rounds=10,

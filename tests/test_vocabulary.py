@@ -8,7 +8,7 @@ import pytest
 from specdec_cli.errors import EXIT_MODEL, ModelError
 from specdec_cli.vocabulary import Vocabulary, check_same, first_difference
 
-TARGET = Vocabulary("big.gguf", "gpt2", [b"a", b"b", b"\xe2\x82", b"[d]"], bos=0, eos=1, add_bos=False)
+TARGET = Vocabulary("big.gguf", "gpt2", [b"a", b"b", b"\xe2\x82", b"[d]"], bos=0, add_bos=False)
 DRAFT = replace(TARGET, source="small.gguf")
 
 
@@ -24,11 +24,18 @@ def test_padding_at_the_end_of_either_fits(padding: list[bytes]) -> None:
     check_same(replace(TARGET, tokens=padded), DRAFT)
 
 
-@pytest.mark.parametrize("silent", ["bos", "eos", "add_bos"])
+@pytest.mark.parametrize("silent", ["bos", "add_bos"])
 def test_a_setting_that_a_file_does_not_have_is_no_difference(silent: str) -> None:
     settings: dict[str, Any] = {silent: None}
     check_same(TARGET, replace(DRAFT, **settings))
     check_same(replace(TARGET, **settings), DRAFT)
+
+
+def test_the_token_that_begins_a_text_matters_only_where_one_is_added() -> None:
+    other = replace(DRAFT, bos=2)
+    check_same(TARGET, other)
+    adding = replace(TARGET, add_bos=True)
+    assert first_difference(adding, replace(other, add_bos=True)) == "its beginning-of-text token is 2, the target's 0"
 
 
 @pytest.mark.parametrize(
@@ -39,9 +46,7 @@ def test_a_setting_that_a_file_does_not_have_is_no_difference(silent: str) -> No
         (replace(DRAFT, tokens=[b"a", b"B", b"c", b"[d]"]), "token 1 is 'B', the target's is 'b'"),
         (replace(DRAFT, tokens=[b"a", b"b", b"\xe2\x82", b"[D]", b"e"]), "token 3 is '[D]', the target's is '[d]'"),
         (replace(DRAFT, tokens=[b"a", b"b", b"\xe2\x83", b"[d]"]), "token 2 is "),
-        (replace(DRAFT, bos=2), "its bos token setting is 2, the target's 0"),
-        (replace(DRAFT, eos=0), "its eos token setting is 0, the target's 1"),
-        (replace(DRAFT, add_bos=True), "its add-bos token setting is True, the target's False"),
+        (replace(DRAFT, add_bos=True), "its add-bos setting is True, the target's False"),
     ],
 )
 def test_a_real_difference_is_refused_with_both_files_and_the_first_difference(

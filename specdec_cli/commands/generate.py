@@ -111,6 +111,7 @@ def choose_pair(name: str | None, target: Path | None, draft: str | None, config
     if target is not None:
         if name is not None:
             raise UsageError("--pair and --target both name the big model", hint="give one of them")
+        if config is not None:
+            raise UsageError("--config is about pairs, and --target names a file", hint="give one of them")
         return Pair(expanded(target), "lookup" if given is None else given)
-    pair = find_pair(name, config)
-    return pair if given is None else Pair(pair.target, given, name=pair.name)
+    return find_pair(name, config, given)

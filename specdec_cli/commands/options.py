@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from specdec_cli.errors import UsageError
+from specdec_cli.limits import LONGEST_DRAFT
 
 PROMPT: Final = "Prompt and length"
 MODELS: Final = "Models"
@@ -103,7 +104,9 @@ Draft = Annotated[
 ]
 DraftTokens = Annotated[
     int | None,
-    _whole("-k", "--draft-tokens", low=0, high=128, panel=MODELS, help="Draft N tokens a round; else what suits."),
+    _whole(
+        "-k", "--draft-tokens", low=0, high=LONGEST_DRAFT, panel=MODELS, help="Drafted a round; else the pair's or 4."
+    ),
 ]
 Config = Annotated[
     Path | None, _option("--config", panel=MODELS, metavar="FILE", help="A models.toml in place of your own.")

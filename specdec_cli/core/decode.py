@@ -1,9 +1,9 @@
 """The two loops: `autoregress`, one token a target pass, and `speculate`, which must say the same faster.
 
 Both take the same target, chain, noise and budget and yield `Round` records. Whenever one stops (end,
-budget, closed by its caller, interrupted) the target's cache holds exactly the context without its last
-token, which no model has seen yet. A draft's holds nothing else, but may lack the last tokens: it reads
-what it missed when it drafts next.
+budget, closed by its caller, interrupted) the caches hold nothing but a beginning of prompt and emitted
+text. `autoregress` takes nothing back and so runs on models that cannot; `speculate` leaves the target
+without the last token, which no model has seen yet, and a draft that may lack a few more.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Drafter(Protocol):
 class Round:
     """What one target pass decided. `tokens` are emitted: `accepted` kept drafts, then `last` unless it is None.
 
-    `drafted` is cut together with the text: what follows an end of generation was neither kept nor rejected.
+    `drafted` is cut together with the text: an end of generation that was drafted and kept, and what follows
+    it, counts as neither kept nor rejected. A rejected one counts.
     `overlaps` holds Σ min(p, q) of each examined position.
     """
 
@@ -103,17 +104,14 @@ def autoregress(
     Emits at most `budget` tokens and stops before the first for which `is_end` holds.
     """
     context = list(prompt)
-    try:
-        for index in range(budget):
-            row = target.extend(context[target.length :], rows=1)[0]
-            token = noise.round(index).emit(chain.distribution(row))
-            if is_end(token):
-                yield Round(0, 0, None, (), (), ended=True)
-                return
-            context.append(token)
-            yield Round(0, 0, Kind.BONUS, (token,), ())
-    finally:
-        target.rewind(min(target.length, len(context) - 1))
+    for index in range(budget):
+        row = target.extend(context[target.length :], rows=1)[0]
+        token = noise.round(index).emit(chain.distribution(row))
+        if is_end(token):
+            yield Round(0, 0, None, (), (), ended=True)
+            return
+        context.append(token)
+        yield Round(0, 0, Kind.BONUS, (token,), ())
 
 
 def speculate(

@@ -64,6 +64,30 @@ class Counters:
         return self.tokens / self.rounds if self.rounds else None
 
 
+@dataclass(slots=True)
+class Timing:
+    """Seconds that an answer took, measured elsewhere. `total` is from opening the files to the last byte.
+
+    `sample` is all of a round that is neither model: distributions, verification, text and counting.
+    """
+
+    load: float = 0.0
+    prompt: float = 0.0
+    draft: float = 0.0
+    verify: float = 0.0
+    sample: float = 0.0
+    total: float = 0.0
+
+    @property
+    def generation(self) -> float:
+        """Seconds of all rounds."""
+        return self.draft + self.verify + self.sample
+
+    def rate(self, tokens: int) -> float | None:
+        """Tokens a second of generation, neither loading nor the prompt counted."""
+        return tokens / self.generation if tokens and self.generation else None
+
+
 def _count_positions(counts: list[int], length: int) -> None:
     counts += [0] * (length - len(counts))
     for position in range(length):

@@ -31,6 +31,10 @@ class Proposal:
     tokens: tuple[int, ...] = ()
     distributions: tuple[Distribution, ...] = ()
 
+    def followed_by(self, token: int, q: Distribution) -> Proposal:
+        """One token longer."""
+        return Proposal((*self.tokens, token), (*self.distributions, q))
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

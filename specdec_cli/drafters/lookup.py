@@ -41,7 +41,7 @@ class LookupDrafter:
         while not enough(proposal):
             at = start + len(proposal.tokens)
             token = context[at] if at < len(context) else proposal.tokens[at - len(context)]
-            proposal = Proposal((*proposal.tokens, token), (*proposal.distributions, Distribution.one_hot(token)))
+            proposal = proposal.followed_by(token, Distribution.one_hot(token))
         return proposal
 
     def rewind(self, length: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from specdec_cli.core.decode import Model, StopRule
-from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.sampling import SamplingChain
 from specdec_cli.core.verify import Proposal
@@ -45,7 +44,7 @@ class ModelDrafter:
             row = self._model.extend(unseen, rows=1)[0]
             q = self._chain.distribution(row[: self._vocabulary])
             token = chance.draft(len(proposal.tokens), q)
-            proposal = _longer(proposal, token, q)
+            proposal = proposal.followed_by(token, q)
             unseen = [token]
         return proposal
 
@@ -55,7 +54,3 @@ class ModelDrafter:
 
     def _readable(self, tokens: Sequence[int]) -> list[int]:
         return [min(token, self._vocabulary - 1) for token in tokens]
-
-
-def _longer(proposal: Proposal, token: int, q: Distribution) -> Proposal:
-    return Proposal((*proposal.tokens, token), (*proposal.distributions, q))

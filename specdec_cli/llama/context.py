@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from specdec_cli.core.top_k import Logits
-from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.errors import ModelError
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
 from specdec_cli.llama.weights import Weights
@@ -63,6 +63,7 @@ class Context:
         self.size = options.size
         self._weights = weights
         self._interrupt = interrupt
+        self._prompt_batch = options.batch
         self._batch_size = max(options.batch, options.rows)
         self._row_type: Any = ctypes.c_float * weights.vocabulary_size
         clear_log()
@@ -102,20 +103,22 @@ class Context:
         return params
 
     def extend(self, tokens: Sequence[int], rows: int) -> Sequence[Logits]:
-        """See `Model.extend`. Long input goes in batches; the wanted rows are always in the last one.
+        """See `Model.extend`. Long input goes in batches, those of a prompt the same whatever the draft length.
+
+        The wanted rows are always in the last batch.
 
         Raises:
             ModelError: the cache is full, or llama.cpp failed.
             KeyboardInterrupt: Ctrl-C; the cache holds a prefix of the tokens.
         """
         if self.length + len(tokens) > self.size:
-            raise UsageError(f"{self.length + len(tokens)} tokens do not fit a context of {self.size}")
+            raise ModelError(f"{self.length + len(tokens)} tokens do not fit a context of {self.size}")
         started = time.perf_counter()
         try:
-            start = 0
+            start, limit = 0, self._batch_size if rows else self._prompt_batch
             while start < len(tokens):
                 rest = len(tokens) - start
-                count = rest if rest <= self._batch_size else min(self._batch_size, rest - rows)
+                count = rest if rest <= limit else min(limit, rest - rows)
                 self._evaluate(tokens[start : start + count], rows if count == rest else 0)
                 start += count
             llama().llama_synchronize(self._context)

@@ -46,8 +46,8 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
     """
     _check_file(path, role)
     with _opened(path, role) as context:
-        _check_whole(context, path, role)
         values = _Values(context)
+        _check_whole(context, path, role, split=(values.number("split.count") or 0) > 1)
         _check_kind(values, path, role)
         _check_types(context, path, role)
         tokens = values.strings("tokenizer.ggml.tokens")
@@ -60,7 +60,6 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
             model=values.text("tokenizer.ggml.model"),
             tokens=tokens,
             bos=values.number("tokenizer.ggml.bos_token_id"),
-            eos=values.number("tokenizer.ggml.eos_token_id"),
             add_bos=values.flag("tokenizer.ggml.add_bos_token"),
         )
 
@@ -111,9 +110,11 @@ def _opened(path: Path, role: str) -> Iterator[int]:
         ggml("gguf_free", None, (ctypes.c_void_p,))(context)
 
 
-def _check_whole(context: int, path: Path, role: str) -> None:
-    """The file reaches as far as its last tensor; one without tensors holds a vocabulary only."""
+def _check_whole(context: int, path: Path, role: str, *, split: bool) -> None:
+    """The file reaches as far as its last tensor; one without any holds a vocabulary only, or begins a split model."""
     count = ggml("gguf_get_n_tensors", ctypes.c_int64, (ctypes.c_void_p,))(context)
+    if count == 0 and split:
+        return
     if count == 0:
         raise ModelError(f"{role} {path} holds a vocabulary and no weights", hint="give the model itself")
     offset = ggml("gguf_get_tensor_offset", ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_int64))

@@ -2,8 +2,8 @@
 
 Inside the `with`, the first Ctrl-C only raises a flag: llama.cpp sees it between two operations of a
 running pass, and `check` turns it into KeyboardInterrupt where the caches are consistent. A second one
-raises KeyboardInterrupt wherever the program is. A program that was started to ignore Ctrl-C (nohup, a
-script's background job) goes on ignoring it.
+raises KeyboardInterrupt wherever the program is, for it to end, whatever the caches hold. A program that
+was started to ignore Ctrl-C (nohup, a script's background job) goes on ignoring it.
 
 The flag is read by C code alone. A Python callback would cost a microsecond for each of about a thousand
 operations of a pass; `strlen` of a buffer that holds "" or "\\x01" is a ready-made C function of the right
@@ -42,6 +42,11 @@ class Interrupt:
         """Whether Ctrl-C was pressed."""
         return self.flag.raw[0] != 0
 
+    def lower(self) -> None:
+        """Forget that Ctrl-C was pressed, once that has had its effect; call it outside the `with`."""
+        self.flag[0] = b"\0"
+        self._pressed = False
+
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
         if self.raised:
@@ -54,7 +59,8 @@ class Interrupt:
             self._wakeup = socket.socketpair()
             self._wakeup[1].setblocking(False)
             self._previous_wakeup = signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
-            threading.Thread(target=self._watch, args=(self._wakeup[0],), daemon=True).start()
+            self._watcher = threading.Thread(target=self._watch, args=(self._wakeup[0],), daemon=True)
+            self._watcher.start()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -62,6 +68,7 @@ class Interrupt:
             signal.set_wakeup_fd(self._previous_wakeup)
             signal.signal(signal.SIGINT, self._previous or signal.SIG_DFL)
             self._wakeup[1].close()
+            self._watcher.join()  # else it may raise the flag after `lower`
             self._wakeup = None
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:

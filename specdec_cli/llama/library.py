@@ -95,7 +95,7 @@ def during(task: str) -> Iterator[None]:
 
 
 def log_errors() -> str:
-    """The most telling line that llama.cpp logged since `clear_log`: its last error, as one short line."""
+    """The most telling error that llama.cpp logged since `clear_log`, as one short line; empty if there is none."""
     errors = [_one_line(text) for level, text in _log if level == ERROR and text.strip()]
     telling = [line for line in errors if not line.startswith(("failed to load model", "error loading model"))]
     cause = re.compile(r"^error loading model: (\w+_\w+: )?")

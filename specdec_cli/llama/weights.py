@@ -51,8 +51,10 @@ class Weights:
 
     @property
     def backend(self) -> str:
-        """Where its layers are: `CPU`, or the names of the accelerators."""
-        return "+".join(gpu_names()) if self.gpu_layers and gpu_names() else "CPU"
+        """Where its layers may be: `CPU`, the names of the accelerators, or both if only some layers were asked for."""
+        names = gpu_names() if self.gpu_layers else []
+        some = 0 <= self.gpu_layers <= llama().llama_model_n_layer(self.model)
+        return "+".join([*(["CPU"] if some or not names else []), *names])
 
     @property
     def can_roll_back(self) -> bool:
@@ -77,7 +79,10 @@ def load_weights(
     """
 
     def report(share: float, _: Any) -> bool:
-        on_progress(share)
+        try:
+            on_progress(share)
+        except KeyboardInterrupt:  # a second one, which C code could not pass on
+            return False
         return not interrupt.raised
 
     progress = llama().llama_progress_callback(report)
@@ -88,6 +93,8 @@ def load_weights(
     clear_log()
     with during(f"loading {role} {path}"):
         model = llama().llama_model_load_from_file(os.fsencode(path), params)
+    if interrupt.raised and model:
+        llama().llama_model_free(model)
     interrupt.check()
     if not model:
         reason = log_errors() or "llama.cpp does not say why"

@@ -108,12 +108,25 @@ def test_an_interrupted_pass_leaves_caches_that_agree_with_the_emitted_text(inte
     assert len(draft.tokens) < len(text)
 
 
-def test_an_interrupted_plain_pass_leaves_the_cache_at_the_emitted_text() -> None:
+def test_an_interrupted_plain_pass_leaves_a_cache_that_agrees_with_the_emitted_text() -> None:
     target, text = Interrupted(P), [0]
     rounds = autoregress(target, text, chain=GREEDY, noise=Noise(1), budget=9, is_end=lambda _: False)
     text = [*text, *emitted_until_interrupted(rounds)]
     assert len(text) == 3
-    assert target.tokens == text[:-1]
+    assert target.tokens == text[: len(target.tokens)]
+
+
+class Forgetless(TableModel):
+    """A recurrent model: what it has read cannot be taken back."""
+
+    def rewind(self, length: int) -> None:
+        raise AssertionError("nothing may be taken back")
+
+
+def test_plain_decoding_takes_nothing_back_to_its_very_end() -> None:
+    target = Forgetless(chained(0, 1, 2, 3, vocabulary=4))
+    rounds = autoregress(target, [0], chain=GREEDY, noise=Noise(1), budget=9, is_end=lambda token: token == 3)
+    assert emitted(rounds) == [1, 2]
 
 
 @pytest.mark.parametrize("length", [1, 4])

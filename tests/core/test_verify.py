@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, accept_probability
 from tests.enumeration import Paths, law_of, support, total_variation
-from tests.wrong_samplers import WRONG_RULES
+from tests.loops import IN_FLOAT64
+from tests.toys import TableModel, by_last_token
+from tests.wrong_samplers import RIGHT, WRONG, WRONG_RULES, Sampler
 
 SIZE = 12
 weight = st.one_of(st.just(0.0), st.just(1.0), st.sampled_from([1e-300, 1e-12, 1e12]), st.floats(0, 10))
@@ -99,6 +102,26 @@ Q = Distribution.of(np.array([0.2, 0.5, 0.1, 0.2]))
 def test_each_wrong_rule_breaks_the_identity(name: str) -> None:
     assert first_token_error(WRONG_RULES[name], P, Q) > 0.01
     assert first_token_error(TokenRule(), P, Q) <= 1e-12
+
+
+def first_round_error(sampler: Sampler) -> float:
+    """Total variation between p and the first token of a round of `sampler`, whatever it really draws from."""
+    p, q = by_last_token([[1.0, 0.2, -0.5, 0.4]] * 4), by_last_token([[0.2, 1.2, 0.3, -0.9]] * 4)
+    law = IN_FLOAT64.distribution(np.array(p((0,)), np.float32))
+
+    def first_token(paths: Paths) -> int:
+        drafter = sampler.propose(TableModel(q), IN_FLOAT64, vocabulary=4, capacity=9)
+        proposal = drafter.propose([0], FixedLength(1), paths)
+        verdict = sampler.rule.verify(proposal, lambda _: law, paths)
+        return proposal.tokens[0] if verdict.accepted else verdict.token
+
+    return total_variation(law_of(first_token), dict(support(law)))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_wrong_sampler_breaks_the_identity_of_its_first_token(name: str) -> None:
+    assert first_round_error(WRONG[name]) > 0.01
+    assert first_round_error(RIGHT) <= 1e-12
 
 
 class Luck:

@@ -194,4 +194,9 @@ def test_a_path_that_cannot_exist_is_not_a_model() -> None:
 def test_a_good_file_is_read(tmp_path: Path) -> None:
     vocabulary = read_vocabulary(TOY.write(tmp_path / "model.gguf"), "target")
     assert len(vocabulary.tokens) == 259
-    assert (vocabulary.bos, vocabulary.eos, vocabulary.add_bos) == (256, 257, False)
+    assert (vocabulary.bos, vocabulary.add_bos) == (256, False)
+
+
+def test_the_first_part_of_a_split_model_may_hold_no_weights(tmp_path: Path) -> None:
+    first = replace(_shard(0), tensors={}).write(tmp_path / "model-00001-of-00003.gguf")
+    assert len(read_vocabulary(first, "target").tokens) == 259

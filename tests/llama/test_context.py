@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise
 from specdec_cli.core.sampling import SamplingChain
 from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.errors import ModelError
 from specdec_cli.llama.context import ABORTED, Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import llama, show_log
@@ -176,7 +176,7 @@ def test_a_row_is_a_view_that_the_next_pass_overwrites(target: Context) -> None:
 def test_more_tokens_than_the_context_holds_are_refused_before_the_pass(target: Context) -> None:
     target.rewind(0)
     target.extend([1] * 510, rows=0)
-    with pytest.raises(UsageError, match="513 tokens do not fit a context of 512"):
+    with pytest.raises(ModelError, match="513 tokens do not fit a context of 512"):
         target.extend([1, 2, 3], rows=1)
     assert target.length == 510
 
@@ -252,3 +252,20 @@ def test_weights_that_are_not_numbers_are_told_and_nothing_is_drawn_from_them(tm
     path = replace(toy, tensors={**toy.tensors, "output_norm.weight": norm}).write(tmp_path / "model.gguf")
     with opened(path) as context, pytest.raises(ModelError, match="not numbers"):
         decode(context, None, [1], chain=UNFILTERED)
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_a_prompt_goes_in_the_same_batches_whatever_the_draft_length(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    sizes: list[int] = []
+    with opened(attention_pair.target, batch=4, rows=rows) as context:
+        evaluate = context._evaluate
+
+        def noted(tokens: Sequence[int], rows: int) -> None:
+            sizes.append(len(tokens))
+            evaluate(tokens, rows)
+
+        monkeypatch.setattr(context, "_evaluate", noted)
+        context.extend([1] * 18, rows=0)
+    assert sizes == [4, 4, 4, 4, 2]

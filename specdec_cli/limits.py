@@ -1,0 +1,6 @@
+"""Limits that more than one room must agree on. Imports nothing, so that the command line can read them."""
+
+from typing import Final
+
+LONGEST_DRAFT: Final = 128
+"""Tokens drafted a round at most: each costs a row of logits in the target's compute buffers."""
