@@ -1,5 +1,17 @@
-"""`python -m specdec_cli` is `specdec`."""
+"""`python -m specdec_cli` is `specdec`. Ctrl-C is heard from the first import on."""
 
-from specdec_cli.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    try:
+        from specdec_cli.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 Nothing heavy is imported here: `specdec --help` must not wait for numpy or llama.cpp.
 """
 
+import errno
 import os
 import re
 import sys
@@ -14,6 +15,8 @@ import typer
 from specdec_cli.commands import options
 from specdec_cli.commands.generate import generate
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
+
+REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
 
 app = typer.Typer(
     name="specdec",
@@ -62,7 +65,11 @@ def _open_missing_streams() -> None:
 
 def _report(error: Exception, *, debug: bool) -> int:
     """One line for what went wrong, one for the way out; the exit code. A closed pipe is no failure."""
-    from specdec_cli.terminal import PipeClosedError, Terminal
+    try:
+        from specdec_cli.terminal import PipeClosedError, Terminal
+    except ImportError as missing:  # what shows errors needs numpy and rich itself
+        sys.stderr.write(f"error: {missing.name or 'a library'} does not import: {missing}\nhint: {REINSTALL}\n")
+        return EXIT_UNEXPECTED
 
     if isinstance(error, PipeClosedError):
         return EXIT_OK
@@ -82,6 +89,8 @@ def _explain(error: Exception, *, debug: bool) -> tuple[int, str, str]:
         return error.exit_code, error.message, error.hint or usage
     if isinstance(error, typer.TyperException):
         return EXIT_USAGE, _plain(error.format_message()), "specdec generate --help"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return EXIT_UNEXPECTED, f"the output cannot be written: {error.strerror}", "is the disk full?"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}:{frame.lineno}"
     hint = "this is a fault of specdec; please report it" + ("" if debug else ", with what --debug shows")

@@ -92,5 +92,5 @@ def _clean(data: bytes, terminal: Terminal) -> str:
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     damaged = text.count("\ufffd") - data.count("\ufffd".encode())
     if damaged > 0:
-        terminal.notice(f"{damaged} places of the input are not UTF-8 and were replaced by \ufffd")
+        terminal.notice(f"what is not UTF-8 in the input was replaced by \ufffd, {damaged} ×")
     return text.removesuffix("\n")

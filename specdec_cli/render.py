@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from specdec_cli.core.stats import Counters, Timing
+from specdec_cli.terminal import ONE_LINE
 
 MISSING: Final = "n/a"
 ENDINGS: Final = {
@@ -45,7 +46,10 @@ def to_summary(
 ) -> Text:
     """One line about an answer that ended for `reason`; `target` and `draft` say what was loaded where."""
     ending = ENDINGS.get(reason or "", "")
-    parts = [f"{counters.tokens} tokens{ending}", f"{_number(timing.rate(counters.tokens), 1)} tokens/s"]
+    parts = [
+        f"{counters.tokens} token{'' if counters.tokens == 1 else 's'}{ending}",
+        f"{_number(timing.rate(counters.tokens), 1)} tokens/s",
+    ]
     if draft is not None:
         rate = f" ({_percent(counters.accepted, counters.drafted)} %)" if counters.drafted else ""
         parts += [
@@ -54,7 +58,7 @@ def to_summary(
             f"{_number(counters.tokens_per_round)} tokens/round",
         ]
     parts += [f"target {target}", f"draft {draft or 'none'}", f"seed {seed}"]
-    return Text(" · ".join(parts), style="dim")
+    return Text(" · ".join(parts).translate(ONE_LINE), style="dim")
 
 
 def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:

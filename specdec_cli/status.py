@@ -24,6 +24,8 @@ from specdec_cli.terminal import Terminal
 
 INDEX, REVERSE_INDEX, SAVE, RESTORE = "\x1bD", "\x1bM", "\x1b7", "\x1b8"
 DOWN, ERASE_LINE, ERASE_BELOW = "\x1b[B", "\x1b[K", "\x1b[J"
+ROW_BELOW = INDEX + REVERSE_INDEX + SAVE + DOWN + "\r"
+"""To the row below, made if there is none; RESTORE leads back. tmux scrolls what is erased from the top corner."""
 NO_WRAP, WRAP = "\x1b[?7l", "\x1b[?7h"
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 SECONDS_BETWEEN: Final = 0.1
@@ -41,7 +43,8 @@ class StatusLine:
         self._terminal = terminal
         self._below = terminal.shows_text and _same_terminal(terminal)
         self._loads = terminal.moves_cursor and not hidden
-        self._usable = self._loads and (self._below or (not terminal.shows_text and _is_file(terminal)))
+        self._piped = terminal.shows_messages and not terminal.shows_text and not _is_file(terminal)
+        self._usable = self._loads and (self._below or not (terminal.shows_text or self._piped))
         self._cursor = Cursor(east_asian=_language(terminal) in ("ja", "ko", "zh"))
         self._shown: Literal["", "below", "in place"] = ""
         self._parts: Sequence[str] = ()
@@ -86,13 +89,16 @@ class StatusLine:
         self._clear()
         if self._terminal.shows_text and (interrupted or self._ending not in ("", "\n")):
             self._terminal.write_text("\n")
+        elif self._piped and self._ending not in ("", "\n"):
+            self._terminal.write_message("\n")  # what reads the pipe may write to this very screen
         for text in self._notices:
             self._terminal.notice(text)
         self._ending, self._notices = "", []
 
     def _clear(self) -> None:
         if self._shown:
-            self._terminal.write_message(ERASE_BELOW if self._shown == "below" else "\r" + ERASE_LINE)
+            below = ROW_BELOW + ERASE_BELOW + RESTORE
+            self._terminal.write_message(below if self._shown == "below" else "\r" + ERASE_LINE)
             self._shown = ""
 
     def _draw_in_place(self, parts: Sequence[str]) -> None:
@@ -105,8 +111,8 @@ class StatusLine:
             return
         if self._shown == "in place":
             self._clear()
-        row_below, line = INDEX + REVERSE_INDEX + SAVE + DOWN + "\r", self._styled(parts) + ERASE_LINE
-        self._terminal.write_message(row_below + NO_WRAP + line + WRAP + RESTORE)
+        line = self._styled(parts) + ERASE_LINE
+        self._terminal.write_message(ROW_BELOW + NO_WRAP + line + WRAP + RESTORE)
         self._shown = "below"
 
     def _styled(self, parts: Sequence[str]) -> str:

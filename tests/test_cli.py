@@ -165,6 +165,24 @@ def test_a_library_that_does_not_import_is_told_with_the_way_out() -> None:
     assert "pip install" in second
 
 
+def test_a_missing_library_that_errors_themselves_are_shown_with_is_told_too() -> None:
+    script = (
+        "import sys; sys.modules['numpy'] = None\nfrom specdec_cli.cli import run; sys.exit(run(['generate', 'hi']))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    first, second = done.stderr.splitlines()
+    assert first.startswith("error: numpy does not import: ")
+    assert second.startswith("hint: install specdec again")
+
+
+@pytest.mark.parametrize("wanted", ["--help", "--version", "generate --help"])
+def test_help_into_a_pipe_that_nobody_reads_ends_quietly(wanted: str) -> None:
+    command = f'(sleep 0.6; "{sys.executable}" -m specdec_cli {wanted}; echo $? >&2) | true'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == "0\n"
+
+
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
 def test_missing_or_broken_streams_change_no_exit_code_and_cause_no_traceback(redirection: str) -> None:
     command = f'"{sys.executable}" -m specdec_cli generate -n 0 prompt {redirection}'

@@ -108,4 +108,4 @@ def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
 def test_bytes_that_are_not_utf_8_are_replaced_with_a_notice() -> None:
     console = Terminal(io.BytesIO(b"a\xff\xfeb \xef\xbf\xbd"), io.BytesIO(), io.StringIO(), {})
     assert read_prompt(None, None, console) == "a\ufffd\ufffdb \ufffd"
-    assert console.stderr.getvalue().startswith("note: 2 places")  # type: ignore[attr-defined]
+    assert console.stderr.getvalue().endswith("was replaced by \ufffd, 2 ×\n")  # type: ignore[attr-defined]

@@ -219,3 +219,32 @@ def test_after_a_resize_the_cursor_is_unknown_until_the_next_line() -> None:
     assert not cursor.safe(60)
     cursor.advance("more\n", 60)
     assert cursor.safe(60)
+
+
+def test_the_line_is_erased_from_below_the_text_never_from_the_corner_of_the_screen() -> None:
+    with PtyScreen(80, 10) as screen:
+        terminal = terminal_on(screen)
+        line = StatusLine(terminal)
+        line.show(PARTS)
+        line.write([Segment("first", Kind.BONUS)])
+        line.close()
+        close(terminal, screen)
+        assert screen.lines() == ["first"]
+        assert screen.received.count(status.ERASE_BELOW.encode()) == 1
+        assert (status.ROW_BELOW + status.ERASE_BELOW + status.RESTORE).encode() in screen.received
+
+
+def test_what_is_said_after_an_answer_into_a_pipe_starts_on_a_line_of_its_own() -> None:
+    reading, writing = os.pipe()
+    with PtyScreen(80, 10) as screen, os.fdopen(writing, "wb") as pipe:
+        error = os.fdopen(os.dup(screen.slave), "w", encoding="utf-8")
+        terminal = Terminal(sys.stdin.buffer, pipe, error, {"TERM": "xterm"})
+        line = StatusLine(terminal)
+        line.write([Segment("9, 9", Kind.BONUS)])
+        line.close()
+        terminal.notice("20 tokens")
+        error.close()
+        screen.hang_up()
+        assert screen.lines() == ["", "note: 20 tokens"]
+    assert os.read(reading, 100) == b"9, 9"
+    os.close(reading)

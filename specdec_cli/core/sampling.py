@@ -93,7 +93,7 @@ def _check(best: float) -> None:
     if math.isnan(best) or best == -math.inf:
         raise ModelError(
             "the model answered with logits that are not numbers",
-            hint="the file may be damaged, or this quantisation broken on this backend; try --gpu-layers 0",
+            hint="the file or this quantisation of it may be broken; on a GPU also try --gpu-layers 0",
         )
 
 

@@ -85,7 +85,11 @@ def _read_start(path: Path, role: str) -> bytes:
         with path.open("rb") as file:
             return file.read(64)
     except FileNotFoundError:
-        raise ModelError(f"{role} {path} does not exist", hint="check the path; -m and -d take GGUF files") from None
+        is_url = str(path).startswith(("http:", "https:"))
+        hint = "download the file first" if is_url else "check the path; -m and -d take GGUF files"
+        raise ModelError(f"{role} {path} does not exist", hint=hint) from None
+    except ValueError:
+        raise ModelError(f"{role} {path} cannot be read: its name holds a zero byte", hint="check the path") from None
     except OSError as error:
         raise ModelError(f"{role} {path} cannot be read: {error.strerror}", hint="check its permissions") from None
 

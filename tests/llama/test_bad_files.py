@@ -200,3 +200,11 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 def test_the_first_part_of_a_split_model_may_hold_no_weights(tmp_path: Path) -> None:
     first = replace(_shard(0), tensors={}).write(tmp_path / "model-00001-of-00003.gguf")
     assert len(read_vocabulary(first, "target").tokens) == 259
+
+
+def test_a_name_with_a_zero_byte_and_an_address_are_no_files() -> None:
+    with pytest.raises(ModelError, match="its name holds a zero byte"):
+        read_vocabulary(Path("a\0b"), "target")
+    with pytest.raises(ModelError, match="does not exist") as caught:
+        read_vocabulary(Path("https://example.org/model.gguf"), "target")
+    assert caught.value.hint == "download the file first"
