@@ -93,9 +93,9 @@ class Distribution:
                 return another.at(token)
         if self.ids is None and other.ids is None:
             shared = min(self.weights.size, other.weights.size)
-            ours = self.weights[:shared] * (1 / self.total)
-            np.minimum(ours, other.weights[:shared] * (1 / other.total), out=ours)
-            return min(1.0, float(ours.sum()))
+            theirs = other.weights[:shared] * (self.total / other.total)
+            np.minimum(theirs, self.weights[:shared], out=theirs)
+            return min(1.0, float(theirs.sum()) / self.total)
         few, many = (self, other) if other.ids is None or _smaller(self, other) else (other, self)
         assert few.ids is not None
         return min(1.0, float(np.minimum(few.weights / few.total, many._at_each(few.ids)).sum()))
