@@ -8,7 +8,7 @@ CMAKE_ARGS ?= -DLLAVA_BUILD=OFF -DGGML_RPC=on
 export CMAKE_ARGS
 
 demo: $(VENV)/.installed-demo
-	$(BIN)/specdec generate --temperature 0 --max-tokens 200 \
+	$(BIN)/specdec generate --temperature 0 --max-tokens 300 \
 		"Write Python functions add, subtract, multiply and divide, each with a docstring." </dev/null
 
 test: $(VENV)/.installed-test
