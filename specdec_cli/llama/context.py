@@ -111,6 +111,8 @@ class Context:
             ModelError: the cache is full, or llama.cpp failed.
             KeyboardInterrupt: Ctrl-C; the cache holds a prefix of the tokens.
         """
+        if self._context is None:
+            raise ModelError("the cache of this answer is closed", hint="a later answer of the same session ended it")
         if self.length + len(tokens) > self.size:
             raise ModelError(f"{self.length + len(tokens)} tokens do not fit a context of {self.size}")
         started = time.perf_counter()
@@ -164,7 +166,7 @@ class Context:
         Raises:
             ModelError: this kind of model cannot take tokens back.
         """
-        if length == self.length:
+        if length == self.length or self._context is None:
             return
         if not llama().llama_memory_seq_rm(self._memory, 0, length, -1):
             raise ModelError(

@@ -269,3 +269,11 @@ def test_a_prompt_goes_in_the_same_batches_whatever_the_draft_length(
         monkeypatch.setattr(context, "_evaluate", noted)
         context.extend([1] * 18, rows=0)
     assert sizes == [4, 4, 4, 4, 2]
+
+
+def test_a_closed_context_takes_nothing_and_gives_nothing_back(attention_pair: Pair) -> None:
+    with opened(attention_pair.target) as context:
+        context.extend([1, 2, 3], rows=0)
+    context.rewind(1)
+    with pytest.raises(ModelError, match="closed"):
+        context.extend([1], rows=1)
