@@ -97,7 +97,8 @@ class StatusLine:
 
     def _clear(self) -> None:
         if self._shown:
-            below = ROW_BELOW + ERASE_BELOW + RESTORE
+            # The rest of the cursor's own row too: resized, tmux may have left the cursor in a row of the status.
+            below = ERASE_LINE + ROW_BELOW + ERASE_BELOW + RESTORE
             self._terminal.write_message(below if self._shown == "below" else "\r" + ERASE_LINE)
             self._shown = ""
 
