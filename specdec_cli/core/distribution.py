@@ -42,17 +42,23 @@ _CERTAIN: Final = np.ones(1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
-    """Weights ≥ 0 (at least one > 0) over `ids`, or over 0..n-1 if `ids` is None; probability = weight / total."""
+    """Weights ≥ 0 (at least one > 0) over `ids`, or over 0..n-1 if `ids` is None; probability = weight / total.
+
+    A dense one keeps the running totals of its columns, `cumulative` [n // ROWS + 1], to draw from.
+    """
 
     ids: Ids | None
     weights: Weights
     total: float
+    cumulative: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, weights: Weights, ids: Ids | None = None) -> Distribution:
         """Build from weights [n] and, if sparse, their ascending ids [n]."""
-        total = float(column_sums(weights).sum()) if ids is None else float(weights.sum(dtype=np.float64))
-        return cls(ids, weights, total)
+        if ids is not None:
+            return cls(ids, weights, float(weights.sum(dtype=np.float64)))
+        cumulative = np.cumsum(column_sums(weights))
+        return cls(None, weights, float(cumulative[-1]), cumulative)
 
     @classmethod
     def one_hot(cls, token: int) -> Distribution:
@@ -77,9 +83,9 @@ class Distribution:
         """The token at `uniform` ∈ [0, 1) of the cumulative distribution; never one of weight 0."""
         if self.ids is not None:
             return int(self.ids[_invert(self.weights, uniform * self.total)])
-        columns = self.weights.size // ROWS
-        cumulative = np.cumsum(column_sums(self.weights))
-        point = uniform * float(cumulative[-1])
+        columns, cumulative = self.weights.size // ROWS, self.cumulative
+        assert cumulative is not None
+        point = uniform * self.total
         column = _first_above(cumulative, point)
         rest = point - (float(cumulative[column - 1]) if column else 0.0)
         if column == columns:

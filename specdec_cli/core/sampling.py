@@ -101,7 +101,8 @@ def _exponentials(logits: Row, best: float, temperature: float) -> Row:
     """exp((logits - best) / temperature) in the type of `logits`."""
     with np.errstate(over="ignore"):  # a logit of -3e38 may become -inf: its weight is 0 either way
         scaled = logits - best
-        scaled *= 1 / temperature
+        if temperature != 1:
+            scaled *= 1 / temperature
     np.exp(scaled, out=scaled)
     return scaled
 

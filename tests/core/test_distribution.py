@@ -116,7 +116,7 @@ def test_a_token_of_weight_zero_is_never_drawn(size: int, sparse: bool) -> None:
 def test_a_total_that_was_rounded_up_does_not_lead_past_the_last_token() -> None:
     weights = np.array([0.0, 0.3, 0.7, 0.0])
     for ids in (None, np.array([2, 4, 6, 8])):
-        rounded_up = Distribution(ids, weights, 1.0000001)
+        rounded_up = replace(Distribution.of(weights, ids), total=1.0000001)
         assert rounded_up.draw(LAST_UNIFORM) == (2 if ids is None else 6)
 
 
