@@ -110,7 +110,8 @@ def _stream(generation: Generation, status: StatusLine, output: OutputOptions) -
         parts += [segment.text for segment in segments]
         if segments and not output.json:
             status.write(segments, by_kind=output.color_tokens)
-        status.show(to_status(generation.counters, generation.timing, generation.draft_tokens))
+        if status.visible:
+            status.show(to_status(generation.counters, generation.timing, generation.draft_tokens))
     status.close(interrupted=generation.finish_reason == "interrupted")
     return "".join(parts)
 

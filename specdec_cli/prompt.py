@@ -54,9 +54,8 @@ def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
     """
     source = getattr(terminal.stdin, "raw", terminal.stdin)
     received = io.BytesIO()
-    started, done = threading.Event(), threading.Event()
-
     failures: list[OSError] = []
+    started, done = threading.Event(), threading.Event()
 
     def read() -> None:
         try:

@@ -52,6 +52,11 @@ class StatusLine:
         self._ending = ""
         self._notices: list[str] = []
 
+    @property
+    def visible(self) -> bool:
+        """Whether `show` can show anything here."""
+        return self._usable
+
     def show_loading(self, text: str) -> None:
         """Show `text` while there is no answer yet."""
         if self._loads:
@@ -74,7 +79,8 @@ class StatusLine:
         self._clear()
         shown = self._terminal.write(segments, by_kind=by_kind)
         self._ending = shown[-1:] or self._ending
-        self._cursor.advance(shown, self._size()[0])
+        if self._below:
+            self._cursor.advance(shown, self._size()[0])
 
     def notice(self, text: str) -> None:
         """Tell the user something; after the answer if that has begun, since it may end on the same screen."""

@@ -93,9 +93,10 @@ def load_weights(
     clear_log()
     with during(f"loading {role} {path}"):
         model = llama().llama_model_load_from_file(os.fsencode(path), params)
-    if interrupt.raised and model:
-        llama().llama_model_free(model)
-    interrupt.check()
+    if interrupt.raised:
+        if model:
+            llama().llama_model_free(model)
+        raise KeyboardInterrupt
     if not model:
         reason = log_errors() or "llama.cpp does not say why"
         raise ModelError(f"{role} {path} does not load: {reason}", hint="--verbose shows llama.cpp's whole log")
