@@ -24,19 +24,20 @@ class Paths:
         self._branches: list[list[tuple[int, float]]] = []
         self.probability = 1.0
 
-    def round(self, index: int) -> Paths:
+    def round(self, index: int, start: int) -> Paths:
         return self
 
     def draft(self, position: int, q: Distribution) -> int:
-        return self._choose(support(q))
+        return self.choose(support(q))
 
     def accept(self, position: int, probability: float) -> bool:
-        return bool(self._choose([(1, probability), (0, 1 - probability)]))
+        return bool(self.choose([(1, probability), (0, 1 - probability)]))
 
-    def emit(self, p: Distribution) -> int:
-        return self._choose(support(p))
+    def emit(self, position: int, p: Distribution) -> int:
+        return self.choose(support(p))
 
-    def _choose(self, options: Iterable[tuple[int, float]]) -> int:
+    def choose(self, options: Iterable[tuple[int, float]]) -> int:
+        """One of the outcomes, each with its probability."""
         possible = [option for option in options if option[1] > 0]
         depth = len(self._branches)
         if depth == len(self._script):
@@ -56,6 +57,47 @@ class Paths:
         self._branches.clear()
         self.probability = 1.0
         return True
+
+
+class SharedPaths:
+    """A `ChanceSource` whose every place of the text has one uniform number, shared by all that is drawn there.
+
+    Like the race of the coupled rule it draws with the same luck from q and from p, in whatever round; it is the
+    inverse of the distribution function instead, of which all outcomes can be listed: each draw narrows the
+    interval that the number of its place is known to lie in.
+    """
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._known: dict[tuple[str, int], tuple[float, float]] = {}
+        self._start = 0
+
+    def round(self, index: int, start: int) -> SharedPaths:
+        self._start = start
+        return self
+
+    def draft(self, position: int, q: Distribution) -> int:
+        return self._narrow("token", position, support(q))
+
+    def accept(self, position: int, probability: float) -> bool:
+        return bool(self._narrow("accept", position, [(1, probability), (0, 1 - probability)]))
+
+    def emit(self, position: int, p: Distribution) -> int:
+        return self._narrow("token", position, support(p))
+
+    def _narrow(self, purpose: str, position: int, options: Iterable[tuple[int, float]]) -> int:
+        place = (purpose, self._start + position)
+        low, high = self._known.get(place, (0.0, 1.0))
+        parts, reached = {}, 0.0
+        for outcome, probability in options:
+            part = max(low, reached), min(high, reached + probability)
+            reached += probability
+            if part[1] - part[0] > 1e-15:  # less is rounding, of a number that lies on a border
+                parts[outcome] = part
+        whole = sum(above - below for below, above in parts.values())
+        outcome = self._paths.choose((each, (above - below) / whole) for each, (below, above) in parts.items())
+        self._known[place] = parts[outcome]
+        return outcome
 
 
 def support(p: Distribution) -> list[tuple[int, float]]:
@@ -80,9 +122,22 @@ Loop = Callable[[Text, int, ChanceSource], Generator[Round, None, None]]
 """A decoding loop on models of its own: prompt, budget, noise -> rounds."""
 
 
-def text_law(loop: Loop, prompt: Text, budget: int) -> Law[Text]:
+Luck = Callable[[Paths], ChanceSource]
+"""How a loop's luck is made of paths."""
+
+
+def fresh(paths: Paths) -> ChanceSource:
+    """Luck that is independent in every round."""
+    return paths
+
+
+def text_law(loop: Loop, prompt: Text, budget: int, luck: Luck = fresh) -> Law[Text]:
     """The exact law of the whole text, the loop running from its beginning to its end on every path."""
-    return law_of(lambda paths: tuple(token for round_ in loop(prompt, budget, paths) for token in round_.tokens))
+
+    def text(paths: Paths) -> Text:
+        return tuple(token for round_ in loop(prompt, budget, luck(paths)) for token in round_.tokens)
+
+    return law_of(text)
 
 
 def text_law_by_rounds(loop: Loop, prompt: Text, budget: int) -> Law[Text]:

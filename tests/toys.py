@@ -11,8 +11,9 @@ import numpy.typing as npt
 from specdec_cli.core.decode import StopRule
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
+from specdec_cli.core.past import Past
 from specdec_cli.core.top_k import Logits
-from specdec_cli.core.verify import Proposal
+from specdec_cli.core.verify import Proposal, Target
 
 LogitsOf = Callable[[tuple[int, ...]], Logits]
 """The logits of a model as a function of everything that it has read."""
@@ -91,7 +92,7 @@ class ScriptedDrafter:
     def prefill(self, prompt: Sequence[int]) -> None:
         del prompt
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
         proposal = Proposal()
         for token in self._script(context):
             if enough(proposal):
@@ -99,6 +100,9 @@ class ScriptedDrafter:
             q = Distribution.one_hot(token)
             proposal = Proposal((*proposal.tokens, token), (*proposal.distributions, q))
         return proposal
+
+    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
+        del proposal, target, examined
 
     def rewind(self, length: int) -> None:
         self.rewound_to.append(length)

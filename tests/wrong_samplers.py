@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from specdec_cli.core.decode import StopRule
 from specdec_cli.core.distribution import Distribution
-from specdec_cli.core.noise import Chance
+from specdec_cli.core.noise import Chance, ChanceSource, Noise
+from specdec_cli.core.past import Past
 from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, Verdict, accept_probability
 from specdec_cli.drafters.model import ModelDrafter
 from tests.loops import Propose
@@ -37,6 +38,7 @@ class WrongRule:
 
     accept: Accept = accept_probability
     replace: Replace = Distribution.residual
+    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
 
     def verify(self, proposal: Proposal, target: Callable[[int], Distribution], chance: Chance) -> Verdict:
         overlaps: list[float] = []
@@ -44,8 +46,9 @@ class WrongRule:
             p = target(position)
             overlaps.append(p.overlap(q))
             if not chance.accept(position, self.accept(p, q, token)):
-                return Verdict(position, chance.emit(self.replace(p, q)), Kind.CORRECTION, tuple(overlaps))
-        return Verdict(len(proposal.tokens), chance.emit(target(len(proposal.tokens))), Kind.BONUS, tuple(overlaps))
+                return Verdict(position, chance.emit(position, self.replace(p, q)), Kind.CORRECTION, tuple(overlaps))
+        length = len(proposal.tokens)
+        return Verdict(length, chance.emit(length, target(length)), Kind.BONUS, tuple(overlaps))
 
 
 def _at_each_id(p: Distribution, size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -65,22 +68,22 @@ def _accept_swapped(p: Distribution, q: Distribution, token: int) -> float:
 class ArgmaxDrafter(ModelDrafter):
     """Proposes the most likely token, and still claims to have drawn it from the whole of q."""
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
-        return super().propose(context, enough, _Luck(chance, _one_best))
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
+        return super().propose(context, past, enough, _Luck(chance, _one_best))
 
 
 class FilteredDrafter(ModelDrafter):
     """Draws from the two best tokens of q, and still claims to have drawn from the whole of q: unfiltered q."""
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
-        return super().propose(context, enough, _Luck(chance, _two_best))
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
+        return super().propose(context, past, enough, _Luck(chance, _two_best))
 
 
 class DroppingDrafter(ModelDrafter):
     """Ends its block before the first token that came out weak, after it was drawn."""
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
-        drawn = super().propose(context, enough, chance)
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
+        drawn = super().propose(context, past, enough, chance)
         weak = (q.at(token) < 0.4 for token, q in zip(drawn.tokens, drawn.distributions, strict=True))
         kept = next((index for index, is_weak in enumerate(weak) if is_weak), len(drawn.tokens))
         return Proposal(drawn.tokens[:kept], drawn.distributions[:kept])
@@ -99,8 +102,8 @@ class _Luck:
     def accept(self, position: int, probability: float) -> bool:
         return self.chance.accept(position, probability)
 
-    def emit(self, p: Distribution) -> int:
-        return self.chance.emit(p)
+    def emit(self, position: int, p: Distribution) -> int:
+        return self.chance.emit(position, p)
 
 
 def _one_best(q: Distribution) -> Distribution:

@@ -1,6 +1,6 @@
 """The two loops: `autoregress`, one token a target pass, and `speculate`, which must say the same faster.
 
-Both take the same target, chain, noise and budget and yield `Round` records. Whenever one stops (end,
+Both take the same target, chain, mask, noise and budget and yield `Round` records. Whenever one stops (end,
 budget, closed by its caller, interrupted) the caches hold nothing but a beginning of prompt and emitted
 text. `autoregress` takes nothing back and so runs on models that cannot; `speculate` leaves the target
 without the last token, which no model has seen yet, and a draft that may lack a few more.
@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.logprobs import TokenLogprobs, token_logprobs
 from specdec_cli.core.noise import Chance, ChanceSource
+from specdec_cli.core.past import Mask, Past
 from specdec_cli.core.sampling import SamplingChain
 from specdec_cli.core.top_k import Logits
-from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, Verdict
+from specdec_cli.core.verify import Kind, Proposal, Rule, Target, TokenRule, Verdict
 
 
 class Model(Protocol):
@@ -51,8 +53,12 @@ class Drafter(Protocol):
         """Read the prompt ahead of the first round."""
         ...
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
-        """Draft after `context` until `enough`, drawing with `chance`."""
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
+        """Draft after `context` until `enough`, drawing with `chance`; `past` is what its distributions depend on."""
+        ...
+
+    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
+        """Learn, for later rounds, from what the target says at the first `examined` positions of `proposal`."""
         ...
 
     def rewind(self, length: int) -> None:
@@ -66,7 +72,7 @@ class Round:
 
     `drafted` is cut together with the text: an end of generation that was drafted and kept, and what follows
     it, counts as neither kept nor rejected. A rejected one counts.
-    `overlaps` holds Σ min(p, q) of each examined position.
+    `overlaps` holds Σ min(p, q) of each examined position; `logprobs` is about each of `tokens`, if asked for.
     """
 
     drafted: int
@@ -75,6 +81,7 @@ class Round:
     tokens: tuple[int, ...]
     overlaps: tuple[float, ...]
     ended: bool = False
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -85,7 +92,8 @@ class Round:
         """The same round with only its first `count` tokens emitted."""
         if count >= len(self.tokens):
             return self
-        shorter = replace(self, accepted=min(self.accepted, count), last=None, tokens=self.tokens[:count])
+        tokens, logprobs = self.tokens[:count], self.logprobs[:count]
+        shorter = replace(self, accepted=min(self.accepted, count), last=None, tokens=tokens, logprobs=logprobs)
         inside_draft = count < self.accepted
         return replace(shorter, drafted=count, overlaps=self.overlaps[:count]) if inside_draft else shorter
 
@@ -98,20 +106,26 @@ def autoregress(
     noise: ChanceSource,
     budget: int,
     is_end: Callable[[int], bool],
+    mask: Mask | None = None,
+    logprobs: int | None = None,
 ) -> Generator[Round, None, None]:
     """Plain decoding: the reference that `speculate` is measured against and must equal in distribution.
 
-    Emits at most `budget` tokens and stops before the first for which `is_end` holds.
+    Emits at most `budget` tokens and stops before the first for which `is_end` holds. `mask` restricts the first
+    token, and what follows it the later ones. `logprobs` is how many of the best alternatives a round reports,
+    None for nothing of the kind.
     """
     context = list(prompt)
+    past = Past(context, window=chain.window, mask=mask)
     for index in range(budget):
-        row = target.extend(context[target.length :], rows=1)[0]
-        token = noise.round(index).emit(chain.distribution(row))
+        scores = _Scores(target.extend(context[target.length :], rows=1), chain, past, ())
+        token = noise.round(index, len(context)).emit(0, scores(0))
         if is_end(token):
             yield Round(0, 0, None, (), (), ended=True)
             return
         context.append(token)
-        yield Round(0, 0, Kind.BONUS, (token,), ())
+        past = past.followed_by(token)
+        yield Round(0, 0, Kind.BONUS, (token,), (), logprobs=scores.logprobs((token,), logprobs))
 
 
 def speculate(
@@ -125,22 +139,30 @@ def speculate(
     is_end: Callable[[int], bool],
     enough: StopRule,
     rule: Rule | None = None,
+    mask: Mask | None = None,
+    logprobs: int | None = None,
 ) -> Generator[Round, None, None]:
     """Speculative decoding: tokens distributed exactly as those of `autoregress`, several a target pass.
 
-    A block also ends at an end of generation and one short of the budget, so that no position is scored
-    whose token could not be emitted.
+    `noise` must be of the kind that `rule` needs. A block also ends at an end of generation and one short of the
+    budget, so that no position is scored whose token could not be emitted.
     """
     rule = rule or TokenRule()
     context = list(prompt)
+    past = Past(context, window=chain.window, mask=mask)
     index = 0
     try:
         while budget > 0:
-            chance = noise.round(index)
-            proposal = drafter.propose(context, _bounded(enough, budget - 1, is_end), chance)
-            verdict = rule.verify(proposal, _score(target, context, proposal, chain), chance)
-            round_ = _until_end(_record(proposal, verdict), is_end)
+            chance = noise.round(index, len(context))
+            proposal = drafter.propose(context, past, _bounded(enough, budget - 1, is_end), chance)
+            rows = target.extend([*context[target.length :], *proposal.tokens], rows=len(proposal.tokens) + 1)
+            scores = _Scores(rows, chain, past, proposal.tokens)
+            verdict = rule.verify(proposal, scores, chance)
+            drafter.observe(proposal, scores, len(verdict.overlaps))
+            round_ = _until_end(_record(proposal, verdict, scores, logprobs), is_end)
             context += round_.tokens
+            for token in round_.tokens:
+                past = past.followed_by(token)
             budget -= len(round_.tokens)
             index += 1
             _rewind(target, drafter, len(context) - 1)
@@ -151,6 +173,30 @@ def speculate(
         _rewind(target, drafter, len(context) - 1)
 
 
+class _Scores:
+    """What one target pass says: p after the past and the first i drafted tokens, each worked out when asked for."""
+
+    def __init__(self, rows: Sequence[Logits], chain: SamplingChain, past: Past, drafted: Sequence[int]) -> None:
+        self._rows = rows
+        self._chain = chain
+        self._pasts = [past]
+        self._drafted = drafted
+        self._laws: dict[int, Distribution] = {}
+
+    def __call__(self, position: int) -> Distribution:
+        if position not in self._laws:
+            while len(self._pasts) <= position:
+                self._pasts.append(self._pasts[-1].followed_by(self._drafted[len(self._pasts) - 1]))
+            self._laws[position] = self._chain.distribution(self._rows[position], self._pasts[position])
+        return self._laws[position]
+
+    def logprobs(self, tokens: Sequence[int], count: int | None) -> tuple[TokenLogprobs, ...]:
+        """Those of `tokens`, the first of which is at the first row, with `count` alternatives each."""
+        if count is None:
+            return ()
+        return tuple(token_logprobs(self._rows[at], self(at), token, count) for at, token in enumerate(tokens))
+
+
 def _bounded(enough: StopRule, limit: int, is_end: Callable[[int], bool]) -> StopRule:
     def bounded(proposal: Proposal) -> bool:
         tokens = proposal.tokens
@@ -159,18 +205,11 @@ def _bounded(enough: StopRule, limit: int, is_end: Callable[[int], bool]) -> Sto
     return bounded
 
 
-def _score(
-    target: Model, context: Sequence[int], proposal: Proposal, chain: SamplingChain
-) -> Callable[[int], Distribution]:
-    """One target pass; p after the context and the first i drafted tokens, each worked out when asked for."""
-    tokens = [*context[target.length :], *proposal.tokens]
-    rows = target.extend(tokens, rows=len(proposal.tokens) + 1)
-    return lambda position: chain.distribution(rows[position])
-
-
-def _record(proposal: Proposal, verdict: Verdict) -> Round:
+def _record(proposal: Proposal, verdict: Verdict, scores: _Scores, logprobs: int | None) -> Round:
     tokens = (*proposal.tokens[: verdict.accepted], verdict.token)
-    return Round(len(proposal.tokens), verdict.accepted, verdict.kind, tokens, verdict.overlaps)
+    known = scores.logprobs(tokens, logprobs)
+    length = len(proposal.tokens)
+    return Round(length, verdict.accepted, verdict.kind, tokens, verdict.overlaps, logprobs=known)
 
 
 def _until_end(round_: Round, is_end: Callable[[int], bool]) -> Round:

@@ -106,13 +106,19 @@ class Distribution:
         assert few.ids is not None
         return min(1.0, float(np.minimum(few.weights / few.total, many._at_each(few.ids)).sum()))
 
-    def residual(self, draft: Distribution) -> Distribution:
-        """norm(max(0, p - q)), from which a rejected token is replaced; p itself where p = q leaves nothing.
+    def residual(self, draft: Distribution, share: float = 1.0) -> Distribution:
+        """norm(max(0, share · p - q)), which replaces what was rejected; p itself where p = q leaves nothing.
 
-        Source: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding", section 2.3.
+        Source: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding", section 2.3;
+        with a `share`, Sun et al. 2024, "Block Verification Accelerates Speculative Decoding".
         """
+        rest = self.excess(draft, share)
+        return rest if rest.total > 0 else self
+
+    def excess(self, draft: Distribution, share: float = 1.0) -> Distribution:
+        """max(0, share · p - q) unnormalised: its `total` is the sum of that, which may be 0."""
         if self.ids is None:
-            left = self.weights * (1 / self.total)
+            left = self.weights * (share / self.total)
             if draft.ids is None:
                 shared = min(left.size, draft.weights.size)
                 left[:shared] -= draft.weights[:shared] * (1 / draft.total)
@@ -120,10 +126,9 @@ class Distribution:
                 known = draft.ids < left.size
                 left[draft.ids[known]] -= draft.weights[known] * (1 / draft.total)
         else:
-            left = self.weights / self.total - draft._at_each(self.ids)
+            left = self.weights / self.total * share - draft._at_each(self.ids)
         np.maximum(left, 0, out=left)
-        rest = Distribution.of(left, self.ids)
-        return rest if rest.total > 0 else self
+        return Distribution.of(left, self.ids)
 
     def _at_each(self, ids: Ids) -> npt.NDArray[np.float64]:
         """Probability of each of `ids` [n]."""

@@ -1,8 +1,9 @@
-"""Where luck comes from: every random decision is a function of (seed, purpose, round, position) only.
+"""Where luck comes from: every random decision is a function of a key, with no state that runs along.
 
-The number is a hash of its key (BLAKE2b, RFC 7693): no state runs along, so a rolled-back position or a
-changed draft length disturbs no other decision, and a generator need not be made (numpy's Philox takes 90 µs
-between two passes over a model, this 14). Each round has fresh noise, which the token rule needs.
+`Noise` is keyed by (seed, round, purpose, position): fresh in each round, which the token and the block rule
+need. `SharedNoise` is keyed by (seed, place in the text) and shared by all that is drawn there, which is what
+the coupled rule is: the text then depends on the seed alone. A decision that was rolled back disturbs no other.
+The key is hashed by BLAKE2b (RFC 7693): 14 µs, where making numpy's Philox takes 90.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.race import winner
 
 
 class Chance(Protocol):
@@ -27,16 +29,16 @@ class Chance(Protocol):
         """Whether the drafted token at `position` is kept: true with `probability`."""
         ...
 
-    def emit(self, p: Distribution) -> int:
-        """Draw the token that ends the round."""
+    def emit(self, position: int, p: Distribution) -> int:
+        """Draw from `p` the target's own token for `position` of the block."""
         ...
 
 
 class ChanceSource(Protocol):
-    """A fresh `Chance` for each round."""
+    """A `Chance` for each round."""
 
-    def round(self, index: int) -> Chance:
-        """The decisions of round `index`, independent of those of every other round."""
+    def round(self, index: int, start: int) -> Chance:
+        """The decisions of round `index`, whose first token has place `start` in the text, prompt included."""
         ...
 
 
@@ -50,11 +52,11 @@ class Purpose(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The noise of a run. `seed` is in 0..2^64 - 1."""
+    """Independent in every round. `seed` is in 0..2^64 - 1."""
 
     seed: int
 
-    def round(self, index: int) -> RoundNoise:
+    def round(self, index: int, start: int) -> RoundNoise:
         """See `ChanceSource.round`."""
         return RoundNoise(self.seed, index)
 
@@ -74,9 +76,9 @@ class RoundNoise:
         """See `Chance.accept`."""
         return probability >= 1 or (probability > 0 and self.uniform(Purpose.ACCEPT, position) < probability)
 
-    def emit(self, p: Distribution) -> int:
+    def emit(self, position: int, p: Distribution) -> int:
         """See `Chance.emit`."""
-        return self._draw(p, Purpose.EMIT, 0)
+        return self._draw(p, Purpose.EMIT, position)
 
     def _draw(self, distribution: Distribution, purpose: Purpose, position: int) -> int:
         """Numbers are a function of their key, so one that could not matter is not worked out."""
@@ -88,3 +90,39 @@ class RoundNoise:
         key = struct.pack("<4Q", self.seed, self.index, purpose, position)
         bits = int.from_bytes(blake2b(key, digest_size=8).digest(), "little")
         return (bits >> 11) * 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNoise:
+    """The same for draft and target, in whatever round a place of the text comes up. `seed` is in 0..2^64 - 1."""
+
+    seed: int
+
+    def round(self, index: int, start: int) -> SharedRound:
+        """See `ChanceSource.round`."""
+        return SharedRound(self.seed, start)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRound:
+    """The `Chance` that `SharedNoise` gives to a round that begins at place `start`."""
+
+    seed: int
+    start: int
+
+    def draft(self, position: int, q: Distribution) -> int:
+        """See `Chance.draft`."""
+        return self.emit(position, q)
+
+    def accept(self, position: int, probability: float) -> bool:
+        """Not for rules that decide by an acceptance probability: with noise that a place keeps they are biased."""
+        raise RuntimeError("shared noise decides by drawing alone")
+
+    def emit(self, position: int, p: Distribution) -> int:
+        """See `Chance.emit`."""
+        certain = p.certain
+        if certain is not None:
+            return certain
+        key = struct.pack("<2Q", self.seed, self.start + position)
+        digest = blake2b(key, digest_size=16).digest()
+        return winner(p, (int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")))

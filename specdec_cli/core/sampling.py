@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specdec_cli.core.distribution import Distribution, Ids
+from specdec_cli.core.past import Past
 from specdec_cli.core.top_k import Logits, top_k_ids
 from specdec_cli.errors import ModelError, UsageError
 
@@ -23,6 +24,8 @@ GREEDY_UP_TO: Final = 1e-4
 
 NUCLEUS_STEP: Final = 8
 """Without top-k, top-p looks at the 256 best tokens and then at 8 times more, until they hold its share."""
+
+NOTHING: Final = Past()
 
 Row = TypeVar("Row", npt.NDArray[np.float32], npt.NDArray[np.float64])
 
@@ -51,11 +54,16 @@ class SamplingChain:
             raise UsageError(f"--min-p {self.min_p:g} is not in 0..1", hint="0 switches the filter off")
 
     @property
+    def window(self) -> int:
+        """How many tokens before a position its distribution depends on."""
+        return 0
+
+    @property
     def greedy(self) -> bool:
         """Whether every distribution of this chain is one token: the most likely one, the lowest id among equals."""
         return self.temperature <= GREEDY_UP_TO or self.top_k == 1
 
-    def distribution(self, logits: Logits) -> Distribution:
+    def distribution(self, logits: Logits, past: Past = NOTHING) -> Distribution:
         """Distribution after the chain, from float32 `logits` [vocabulary] (read, never kept or changed).
 
         Raises:

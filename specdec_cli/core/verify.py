@@ -1,19 +1,20 @@
 """Which drafted tokens the target keeps, and the one token that it adds: the step that makes speculation lossless.
 
-Each function is small enough to be proved alone. For any p, q and token x,
-q(x) · accept(x) + (1 - Σ q · accept) · residual(x) = p(x) holds exactly, and a round is that identity repeated.
-It knows nothing about models: p and q come in as distributions, luck as a `Chance`.
+Three rules, each lossless, for any draft and any draft length that is chosen by looking at the drafted prefix
+and earlier rounds only. `TokenRule` judges token by token. `BlockRule` judges the block as a whole and keeps at
+least as much of it on average. `CoupledRule` keeps less, and its text is a function of the seed alone.
+Each brings the `noise` that it needs. None knows models: p and q come in as distributions, luck as a `Chance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Final, Protocol
 
 from specdec_cli.core.distribution import Distribution
-from specdec_cli.core.noise import Chance
+from specdec_cli.core.noise import Chance, ChanceSource, Noise, SharedNoise
 
 
 class Kind(StrEnum):
@@ -49,14 +50,18 @@ class Verdict:
     overlaps: tuple[float, ...]
 
 
+Target = Callable[[int], Distribution]
+"""`target(i)` is p after the first i tokens of a block, i = 0..γ. It is worked out when first asked for."""
+
+
 class Rule(Protocol):
     """A lossless verification rule."""
 
-    def verify(self, proposal: Proposal, target: Callable[[int], Distribution], chance: Chance) -> Verdict:
-        """Judge `proposal`; `target(i)` is p after its first i tokens, i = 0..γ, and is asked only when needed.
+    noise: ClassVar[Callable[[int], ChanceSource]]
+    """The luck that it needs, from a seed."""
 
-        `chance` must be fresh for this round.
-        """
+    def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
+        """Judge `proposal`, whose tokens were drawn with the same `chance`, one of `noise`."""
         ...
 
 
@@ -69,15 +74,96 @@ def accept_probability(p: Distribution, q: Distribution, token: int) -> float:
 class TokenRule:
     """Accept token by token with min(1, p/q); replace the first rejected one from the residual.
 
+    For any p, q and token x, q(x) · accept(x) + (1 - Σ q · accept) · residual(x) = p(x) holds exactly, and a
+    round is that identity repeated.
     Source: Leviathan et al. 2023, algorithm 1; Chen et al. 2023, algorithm 2.
     """
 
-    def verify(self, proposal: Proposal, target: Callable[[int], Distribution], chance: Chance) -> Verdict:
+    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+
+    def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
         """See `Rule.verify`. Target rows after the first rejection are never turned into distributions."""
         overlaps: list[float] = []
         for position, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions, strict=True)):
             p = target(position)
             overlaps.append(p.overlap(q))
             if not chance.accept(position, accept_probability(p, q, token)):
-                return Verdict(position, chance.emit(p.residual(q)), Kind.CORRECTION, tuple(overlaps))
-        return Verdict(len(proposal.tokens), chance.emit(target(len(proposal.tokens))), Kind.BONUS, tuple(overlaps))
+                return Verdict(position, chance.emit(position, p.residual(q)), Kind.CORRECTION, tuple(overlaps))
+        return _whole(proposal, target, chance, overlaps)
+
+
+class BlockRule:
+    """Keep the longest prefix that passes a test of its own, so that a token may make up for the one before it.
+
+    With w_0 = 1 and w_i = min(1, w_(i-1) · p(x_i) / q(x_i)), prefix i of γ passes with probability
+    h_i = R_i / (R_i + 1 - w_i), R_i = Σ max(0, w_i · p - q) after it, and h_γ = w_γ. What follows the longest
+    one that passes is drawn from norm(max(0, w_i · p - q)).
+    Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding", algorithm 2.
+    """
+
+    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+
+    def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
+        """See `Rule.verify`. Every row is needed up to where w is 0; residuals only behind what is not kept."""
+        shares = _shares(proposal, target)
+        kept = len(shares) - 1
+        while kept and not chance.accept(kept - 1, _keep_probability(kept, shares[kept], proposal, target)):
+            kept -= 1
+        if kept == len(proposal.tokens):
+            return _whole(proposal, target, chance, _overlaps(proposal, target, kept))
+        residual = target(kept).residual(proposal.distributions[kept], shares[kept])
+        token = chance.emit(kept, residual)
+        return Verdict(kept, token, Kind.CORRECTION, _overlaps(proposal, target, kept + 1))
+
+
+class CoupledRule:
+    """Draw the target's own token with the noise that drew the drafted one; keep the drafted one if they agree.
+
+    What is emitted is always the target's draw, so the text is that of plain decoding with the same noise: any
+    draft, any draft length and no draft give the same one.
+    Source: Daliri, Musco and Suresh 2024, "Coupling without Communication and Drafter-Invariant Speculative
+    Decoding".
+    """
+
+    noise: ClassVar[Callable[[int], ChanceSource]] = SharedNoise
+
+    def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
+        """See `Rule.verify`. Target rows after the first disagreement are never turned into distributions."""
+        for position, drafted in enumerate(proposal.tokens):
+            token = chance.emit(position, target(position))
+            if token != drafted:
+                return Verdict(position, token, Kind.CORRECTION, _overlaps(proposal, target, position + 1))
+        return _whole(proposal, target, chance, _overlaps(proposal, target, len(proposal.tokens)))
+
+
+RULES: Final[dict[str, Rule]] = {"token": TokenRule(), "block": BlockRule(), "coupled": CoupledRule()}
+"""By the names that users give."""
+
+
+def _shares(proposal: Proposal, target: Target) -> list[float]:
+    """The block rule's w_0, w_1, ..., as many as are above 0: no longer prefix can be kept."""
+    shares = [1.0]
+    for position, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions, strict=True)):
+        ours, theirs = shares[-1] * target(position).at(token), q.at(token)
+        if ours == 0:
+            break
+        shares.append(1.0 if ours >= theirs else ours / theirs)
+    return shares
+
+
+def _keep_probability(kept: int, share: float, proposal: Proposal, target: Target) -> float:
+    """The block rule's h for the first `kept` tokens, of which `share` is w."""
+    if kept == len(proposal.tokens) or share == 1:
+        return share
+    rest = target(kept).excess(proposal.distributions[kept], share).total
+    return rest / (rest + 1 - share)
+
+
+def _overlaps(proposal: Proposal, target: Target, examined: int) -> tuple[float, ...]:
+    return tuple(target(index).overlap(q) for index, q in enumerate(proposal.distributions[:examined]))
+
+
+def _whole(proposal: Proposal, target: Target, chance: Chance, overlaps: Sequence[float]) -> Verdict:
+    """All of `proposal` is kept, and one token of the target follows."""
+    length = len(proposal.tokens)
+    return Verdict(length, chance.emit(length, target(length)), Kind.BONUS, tuple(overlaps))

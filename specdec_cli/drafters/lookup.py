@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from specdec_cli.core.decode import StopRule
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
-from specdec_cli.core.verify import Proposal
+from specdec_cli.core.past import Past
+from specdec_cli.core.verify import Proposal, Target
 
 SHORTEST: Final = 2
 LONGEST: Final = 8
@@ -31,8 +34,11 @@ class LookupDrafter:
         """See `Drafter.prefill`: index all of the prompt that something can follow."""
         self._index(prompt)
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
-        """See `Drafter.propose`. A match that reaches the end of the context goes on into what it proposed."""
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
+        """See `Drafter.propose`. A match that reaches the end of the context goes on into what it proposed.
+
+        It ends before a token that a mask forbids, which the target would refuse.
+        """
         self._index(context)
         proposal = Proposal()
         start = self._match(context)
@@ -41,8 +47,14 @@ class LookupDrafter:
         while not enough(proposal):
             at = start + len(proposal.tokens)
             token = context[at] if at < len(context) else proposal.tokens[at - len(context)]
+            if past.mask is not None and not past.mask.allowed(np.array([token]))[0]:
+                break
             proposal = proposal.followed_by(token, Distribution.one_hot(token))
+            past = past.followed_by(token)
         return proposal
+
+    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
+        """See `Drafter.observe`: it learns from the text alone."""
 
     def rewind(self, length: int) -> None:
         """See `Drafter.rewind`. Only a context that lost indexed tokens is indexed anew."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from specdec_cli.core.decode import Model, StopRule
 from specdec_cli.core.noise import Chance
+from specdec_cli.core.past import Past
 from specdec_cli.core.sampling import SamplingChain
-from specdec_cli.core.verify import Proposal
+from specdec_cli.core.verify import Proposal, Target
 
 
 class ModelDrafter:
@@ -31,7 +32,7 @@ class ModelDrafter:
         if len(prompt) <= self._capacity:
             self._model.extend(self._readable(prompt[self._model.length : -1]), rows=0)
 
-    def propose(self, context: Sequence[int], enough: StopRule, chance: Chance) -> Proposal:
+    def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
         """See `Drafter.propose`. The last drafted token is left for the next round to evaluate."""
         proposal = Proposal()
         if self.exhausted:
@@ -42,11 +43,15 @@ class ModelDrafter:
                 self.exhausted = True
                 break
             row = self._model.extend(unseen, rows=1)[0]
-            q = self._chain.distribution(row[: self._vocabulary])
+            q = self._chain.distribution(row[: self._vocabulary], past)
             token = chance.draft(len(proposal.tokens), q)
             proposal = proposal.followed_by(token, q)
+            past = past.followed_by(token)
             unseen = [token]
         return proposal
+
+    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
+        """See `Drafter.observe`."""
 
     def rewind(self, length: int) -> None:
         """See `Drafter.rewind`."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.draft_length import FixedLength
+from specdec_cli.core.past import Past
 from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, accept_probability
 from tests.enumeration import Paths, law_of, support, total_variation
 from tests.loops import IN_FLOAT64
@@ -111,7 +112,7 @@ def first_round_error(sampler: Sampler) -> float:
 
     def first_token(paths: Paths) -> int:
         drafter = sampler.propose(TableModel(q), IN_FLOAT64, vocabulary=4, capacity=9)
-        proposal = drafter.propose([0], FixedLength(1), paths)
+        proposal = drafter.propose([0], Past(), FixedLength(1), paths)
         verdict = sampler.rule.verify(proposal, lambda _: law, paths)
         return proposal.tokens[0] if verdict.accepted else verdict.token
 
@@ -136,7 +137,7 @@ class Luck:
     def accept(self, position: int, probability: float) -> bool:
         return self.accepts[position]
 
-    def emit(self, p: Distribution) -> int:
+    def emit(self, position: int, p: Distribution) -> int:
         return max(support(p), key=lambda option: option[1])[0]
 
 

@@ -7,14 +7,15 @@ import pytest
 
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise
+from specdec_cli.core.past import Past
 from specdec_cli.drafters.lookup import LONGEST, SHORTEST, LookupDrafter
 from tests.enumeration import support
 
-CHANCE = Noise(0).round(0)
+CHANCE = Noise(0).round(0, 0)
 
 
 def proposed(context: Sequence[int], length: int = 4, drafter: LookupDrafter | None = None) -> list[int]:
-    return list((drafter or LookupDrafter()).propose(context, FixedLength(length), CHANCE).tokens)
+    return list((drafter or LookupDrafter()).propose(context, Past(), FixedLength(length), CHANCE).tokens)
 
 
 def slow_proposal(context: Sequence[int], length: int) -> list[int]:
@@ -61,7 +62,7 @@ def test_nothing_is_drafted_when_the_block_is_long_enough_already() -> None:
 
 
 def test_every_proposed_token_is_certain() -> None:
-    proposal = LookupDrafter().propose([1, 2, 3, 1, 2], FixedLength(3), CHANCE)
+    proposal = LookupDrafter().propose([1, 2, 3, 1, 2], Past(), FixedLength(3), CHANCE)
     assert [support(q) for q in proposal.distributions] == [[(token, 1.0)] for token in proposal.tokens]
 
 
@@ -116,7 +117,7 @@ def test_a_round_reads_as_much_of_a_long_context_as_of_a_short_one() -> None:
         drafter.prefill(context)
         context += [Token(1), Token(2), Token(3)]
         context.read = Token.hashed = 0
-        drafter.propose(context, FixedLength(4), CHANCE)
+        drafter.propose(context, Past(), FixedLength(4), CHANCE)
         drafter.rewind(len(context) - 1)
         read[size], hashed[size] = context.read, Token.hashed
     assert max(read.values()) < 2 * LONGEST * LONGEST

@@ -4,6 +4,7 @@ import pytest
 
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise, Purpose
+from specdec_cli.core.past import Past
 from specdec_cli.core.sampling import SamplingChain
 from specdec_cli.core.stats import Counters
 from specdec_cli.drafters.model import ModelDrafter
@@ -14,11 +15,11 @@ from tests.toys import TableModel, by_context, by_last_token
 
 SAMPLED = SamplingChain(temperature=0.7, top_k=3, top_p=1, min_p=0)
 P = by_context(1, 5)
-CHANCE = Noise(3).round(0)
+CHANCE = Noise(3).round(0, 0)
 
 
 def test_every_token_is_drawn_from_the_distribution_that_is_reported_with_it() -> None:
-    proposal = drafter_of(TableModel(P), SAMPLED).propose((0, 1), FixedLength(4), CHANCE)
+    proposal = drafter_of(TableModel(P), SAMPLED).propose((0, 1), Past(), FixedLength(4), CHANCE)
     for position, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions, strict=True)):
         context = (0, 1, *proposal.tokens[:position])
         assert dict(support(q)) == pytest.approx(chain_law(SAMPLED, P(context)))
@@ -27,36 +28,36 @@ def test_every_token_is_drawn_from_the_distribution_that_is_reported_with_it() -
 
 def test_the_last_drafted_token_is_left_for_the_next_round() -> None:
     model = TableModel(P)
-    proposal = drafter_of(model).propose((0, 1, 2), FixedLength(3), CHANCE)
+    proposal = drafter_of(model).propose((0, 1, 2), Past(), FixedLength(3), CHANCE)
     assert model.tokens == [0, 1, 2, *proposal.tokens[:2]]
     assert model.calls == [(3, 1), (1, 1), (1, 1)]
 
 
 def test_a_block_of_none_does_not_touch_the_model() -> None:
     model = TableModel(P)
-    assert drafter_of(model).propose((0, 1), FixedLength(0), CHANCE).tokens == ()
+    assert drafter_of(model).propose((0, 1), Past(), FixedLength(0), CHANCE).tokens == ()
     assert model.calls == []
 
 
 def test_after_full_acceptance_it_catches_up_with_its_own_last_token_and_the_bonus() -> None:
     model = TableModel(P)
     drafter = drafter_of(model)
-    first = drafter.propose((0, 1), FixedLength(3), CHANCE)
+    first = drafter.propose((0, 1), Past(), FixedLength(3), CHANCE)
     context = (0, 1, *first.tokens, 4)
     drafter.rewind(len(context) - 1)
-    second = drafter.propose(context, FixedLength(2), CHANCE)
+    second = drafter.propose(context, Past(), FixedLength(2), CHANCE)
     assert model.calls[3] == (2, 1)
-    assert second.tokens == drafter_of(TableModel(P)).propose(context, FixedLength(2), CHANCE).tokens
+    assert second.tokens == drafter_of(TableModel(P)).propose(context, Past(), FixedLength(2), CHANCE).tokens
 
 
 def test_after_a_rejection_it_goes_on_from_the_corrected_text() -> None:
     model = TableModel(P)
     drafter = drafter_of(model)
-    first = drafter.propose((0, 1), FixedLength(4), CHANCE)
+    first = drafter.propose((0, 1), Past(), FixedLength(4), CHANCE)
     context = (0, 1, first.tokens[0], (first.tokens[1] + 1) % 5)
     drafter.rewind(len(context) - 1)
-    second = drafter.propose(context, FixedLength(2), CHANCE)
-    assert second.tokens == drafter_of(TableModel(P)).propose(context, FixedLength(2), CHANCE).tokens
+    second = drafter.propose(context, Past(), FixedLength(2), CHANCE)
+    assert second.tokens == drafter_of(TableModel(P)).propose(context, Past(), FixedLength(2), CHANCE).tokens
 
 
 def test_the_prompt_is_read_ahead_without_its_last_token() -> None:
@@ -69,7 +70,7 @@ def test_padding_of_the_draft_is_never_proposed() -> None:
     padded = by_last_token([[0, 0, 0, 0, 0, 90, 90]] * 7)
     for chain in (GREEDY, SAMPLED):
         proposal = ModelDrafter(TableModel(padded), chain, vocabulary=5, capacity=99).propose(
-            (0,), FixedLength(20), CHANCE
+            (0,), Past(), FixedLength(20), CHANCE
         )
         assert max(proposal.tokens) < 5
 
@@ -78,7 +79,7 @@ def test_a_token_that_only_the_target_knows_is_no_obstacle() -> None:
     model = TableModel(P)
     drafter = drafter_of(model)
     drafter.prefill((0, 6, 1))
-    assert len(drafter.propose((0, 6, 1, 7), FixedLength(3), CHANCE).tokens) == 3
+    assert len(drafter.propose((0, 6, 1, 7), Past(), FixedLength(3), CHANCE).tokens) == 3
     assert model.tokens[:4] == [0, 4, 1, 4]
 
 
@@ -99,12 +100,12 @@ def test_a_draft_that_was_outgrown_stays_out_of_it() -> None:
     model = TableModel(P, capacity=3)
     drafter = drafter_of(model, capacity=3)
     for context in ((0, 1, 2, 3), (0, 1)):
-        assert drafter.propose(context, FixedLength(2), CHANCE).tokens == ()
+        assert drafter.propose(context, Past(), FixedLength(2), CHANCE).tokens == ()
     assert drafter.exhausted
     assert model.calls == []
 
 
 def test_a_draft_with_room_for_everything_is_never_exhausted() -> None:
     drafter = drafter_of(TableModel(P, capacity=6), capacity=6)
-    assert len(drafter.propose((0, 1, 2), FixedLength(4), CHANCE).tokens) == 4
+    assert len(drafter.propose((0, 1, 2), Past(), FixedLength(4), CHANCE).tokens) == 4
     assert not drafter.exhausted
