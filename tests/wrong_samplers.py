@@ -55,8 +55,13 @@ def _at_each_id(p: Distribution, size: int) -> np.ndarray[tuple[int], np.dtype[n
     return np.array([p.at(token) for token in range(size)])
 
 
+def _size(p: Distribution, q: Distribution) -> int:
+    """Ids that either may know."""
+    return 1 + max(d.weights.size - 1 if d.ids is None else int(d.ids[-1]) for d in (p, q))
+
+
 def _absolute_residual(p: Distribution, q: Distribution) -> Distribution:
-    size = 1 + max(d.weights.size - 1 if d.ids is None else int(d.ids[-1]) for d in (p, q))
+    size = _size(p, q)
     difference = np.abs(_at_each_id(p, size) - _at_each_id(q, size))
     return Distribution.of(difference) if difference.any() else p
 
@@ -116,6 +121,43 @@ def _two_best(q: Distribution) -> Distribution:
     return Distribution.of(q.weights[places], places if q.ids is None else q.ids[places])
 
 
+@dataclass(frozen=True, slots=True)
+class PlainBlockRule:
+    """The block rule as it is written down, one step after the other; by default without a mistake."""
+
+    first_failure: bool = False
+    """The largest prefix that passes replaced by the one before the first that fails."""
+    token_residual: bool = False
+    """The token rule's residual, norm(max(0, p - q))."""
+    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+
+    def verify(self, proposal: Proposal, target: Callable[[int], Distribution], chance: Chance) -> Verdict:
+        length, shares, passes = len(proposal.tokens), [1.0], []
+        for position, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions, strict=True)):
+            shares.append(min(1.0, shares[-1] * target(position).at(token) / q.at(token)))
+        for kept in range(1, length + 1):
+            rest = 1.0 if kept == length else float(self._rest(kept, shares[kept], proposal, target).sum())
+            keep = (
+                shares[kept] if kept == length else rest / (rest + 1 - shares[kept]) if rest > 0 else shares[kept] == 1
+            )
+            passes.append(chance.accept(kept - 1, keep))
+        accepted = passes.index(False) if self.first_failure and False in passes else 0
+        if not self.first_failure or all(passes):
+            accepted = max((kept for kept in range(1, length + 1) if passes[kept - 1]), default=0)
+        if accepted == length:
+            return Verdict(length, chance.emit(length, target(length)), Kind.BONUS, ())
+        residual = self._rest(accepted, 1.0 if self.token_residual else shares[accepted], proposal, target)
+        after = Distribution.of(residual) if residual.any() else target(accepted)
+        return Verdict(accepted, chance.emit(accepted, after), Kind.CORRECTION, ())
+
+    def _rest(
+        self, kept: int, share: float, proposal: Proposal, target: Callable[[int], Distribution]
+    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        p, q = target(kept), proposal.distributions[kept]
+        size = _size(p, q)
+        return np.maximum(share * _at_each_id(p, size) - _at_each_id(q, size), 0)
+
+
 RIGHT: Final = Sampler(TokenRule(), ModelDrafter)
 
 WRONG_RULES: Final[dict[str, Rule]] = {
@@ -134,3 +176,9 @@ WRONG_PROPOSALS: Final[dict[str, Propose]] = {
 WRONG: Final = {name: Sampler(rule, ModelDrafter) for name, rule in WRONG_RULES.items()} | {
     name: Sampler(TokenRule(), propose) for name, propose in WRONG_PROPOSALS.items()
 }
+
+WRONG_BLOCKS: Final[dict[str, Sampler]] = {
+    "first failure in place of the largest prefix": Sampler(PlainBlockRule(first_failure=True), ModelDrafter),
+    "token-level residual": Sampler(PlainBlockRule(token_residual=True), ModelDrafter),
+}
+"""Wrong for blocks of two tokens and more."""
