@@ -105,9 +105,9 @@ class BlockRule:
 
     def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
         """See `Rule.verify`. Every row is needed up to where w is 0; residuals only behind what is not kept."""
-        shares = _shares(proposal, target)
+        shares = block_shares(proposal, target)
         kept = len(shares) - 1
-        while kept and not chance.accept(kept - 1, _keep_probability(kept, shares[kept], proposal, target)):
+        while kept and not chance.accept(kept - 1, keep_probability(kept, shares[kept], proposal, target)):
             kept -= 1
         if kept == len(proposal.tokens):
             return _whole(proposal, target, chance, _overlaps(proposal, target, kept))
@@ -140,7 +140,7 @@ RULES: Final[dict[str, Rule]] = {"token": TokenRule(), "block": BlockRule(), "co
 """By the names that users give."""
 
 
-def _shares(proposal: Proposal, target: Target) -> list[float]:
+def block_shares(proposal: Proposal, target: Target) -> list[float]:
     """The block rule's w_0, w_1, ..., as many as are above 0: no longer prefix can be kept."""
     shares = [1.0]
     for position, (token, q) in enumerate(zip(proposal.tokens, proposal.distributions, strict=True)):
@@ -151,7 +151,7 @@ def _shares(proposal: Proposal, target: Target) -> list[float]:
     return shares
 
 
-def _keep_probability(kept: int, share: float, proposal: Proposal, target: Target) -> float:
+def keep_probability(kept: int, share: float, proposal: Proposal, target: Target) -> float:
     """The block rule's h for the first `kept` tokens, of which `share` is w."""
     if kept == len(proposal.tokens) or share == 1:
         return share

@@ -1,0 +1,56 @@
+"""A pair of files for benchmarks that look inside a round: both contexts, and prompts of three kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from specdec_cli.llama.chat_template import render_messages
+from specdec_cli.llama.context import Context, ContextOptions
+from specdec_cli.llama.devices import usable_cpus
+from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.tokenizer import Tokenizer
+from specdec_cli.llama.weights import Weights, load_weights
+
+PROMPTS = {
+    "code": "Write a Python class for a bank account with deposit, withdraw and transfer methods and docstrings.",
+    "prose": "Write a short story about a lighthouse keeper who finds a message in a bottle.",
+    "questions": "Answer each in a few sentences: Why is the sky blue? How do vaccines work? What causes the tides?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """A target and a draft, ready to evaluate."""
+
+    weights: Weights
+    target: Context
+    draft: Context
+    tokenizer: Tokenizer
+    shared: int
+    """Ids that both vocabularies have."""
+
+    def prompt(self, name: str) -> list[int]:
+        """Tokens of one of `PROMPTS`, as a question to the target."""
+        text = render_messages(self.weights, self.tokenizer, [{"role": "user", "content": PROMPTS[name]}])
+        return self.tokenizer.encode(text)
+
+
+@contextmanager
+def opened_pair(target: Path, draft: Path, *, size: int = 1024, rows: int = 17) -> Iterator[Models]:
+    """Both files loaded, with caches for `size` tokens and `rows` rows of logits a pass."""
+    interrupt = Interrupt()
+    loaded = [
+        load_weights(path, role, gpu_layers=None, interrupt=interrupt, on_progress=lambda _: None)
+        for path, role in ((target, "target"), (draft, "draft"))
+    ]
+    options = ContextOptions(size=size, batch=512, rows=rows, threads=usable_cpus())
+    contexts = [Context(weights, options, interrupt) for weights in loaded]
+    try:
+        shared = min(weights.vocabulary_size for weights in loaded)
+        yield Models(loaded[0], *contexts, Tokenizer(loaded[0]), shared)
+    finally:
+        for each in (*contexts, *loaded):
+            each.close()
