@@ -13,7 +13,7 @@ from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
 from specdec_cli.core.top_k import Logits
-from specdec_cli.core.verify import Proposal, Target
+from specdec_cli.core.verify import Proposal
 
 LogitsOf = Callable[[tuple[int, ...]], Logits]
 """The logits of a model as a function of everything that it has read."""
@@ -100,9 +100,6 @@ class ScriptedDrafter:
             q = Distribution.one_hot(token)
             proposal = Proposal((*proposal.tokens, token), (*proposal.distributions, q))
         return proposal
-
-    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
-        del proposal, target, examined
 
     def rewind(self, length: int) -> None:
         self.rewound_to.append(length)

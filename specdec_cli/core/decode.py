@@ -18,7 +18,7 @@ from specdec_cli.core.noise import Chance, ChanceSource
 from specdec_cli.core.past import Mask, Past
 from specdec_cli.core.sampling import SamplingChain
 from specdec_cli.core.top_k import Logits
-from specdec_cli.core.verify import Kind, Proposal, Rule, Target, TokenRule, Verdict
+from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, Verdict
 
 
 class Model(Protocol):
@@ -55,10 +55,6 @@ class Drafter(Protocol):
 
     def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
         """Draft after `context` until `enough`, drawing with `chance`; `past` is what its distributions depend on."""
-        ...
-
-    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
-        """Learn, for later rounds, from what the target says at the first `examined` positions of `proposal`."""
         ...
 
     def rewind(self, length: int) -> None:
@@ -158,7 +154,6 @@ def speculate(
             rows = target.extend([*context[target.length :], *proposal.tokens], rows=len(proposal.tokens) + 1)
             scores = _Scores(rows, chain, past, proposal.tokens)
             verdict = rule.verify(proposal, scores, chance)
-            drafter.observe(proposal, scores, len(verdict.overlaps))
             round_ = _until_end(_record(proposal, verdict, scores, logprobs), is_end)
             context += round_.tokens
             for token in round_.tokens:

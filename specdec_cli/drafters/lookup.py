@@ -14,7 +14,7 @@ from specdec_cli.core.decode import StopRule
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
-from specdec_cli.core.verify import Proposal, Target
+from specdec_cli.core.verify import Proposal
 
 SHORTEST: Final = 2
 LONGEST: Final = 8
@@ -52,9 +52,6 @@ class LookupDrafter:
             proposal = proposal.followed_by(token, Distribution.one_hot(token))
             past = past.followed_by(token)
         return proposal
-
-    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
-        """See `Drafter.observe`: it learns from the text alone."""
 
     def rewind(self, length: int) -> None:
         """See `Drafter.rewind`. Only a context that lost indexed tokens is indexed anew."""

@@ -8,7 +8,7 @@ from specdec_cli.core.decode import Model, StopRule
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
 from specdec_cli.core.sampling import SamplingChain
-from specdec_cli.core.verify import Proposal, Target
+from specdec_cli.core.verify import Proposal
 
 
 class ModelDrafter:
@@ -49,9 +49,6 @@ class ModelDrafter:
             past = past.followed_by(token)
             unseen = [token]
         return proposal
-
-    def observe(self, proposal: Proposal, target: Target, examined: int) -> None:
-        """See `Drafter.observe`."""
 
     def rewind(self, length: int) -> None:
         """See `Drafter.rewind`."""
