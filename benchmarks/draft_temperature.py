@@ -23,7 +23,7 @@ from benchmarks.rules import FILTERS, agreement
 from specdec_cli.core.decode import autoregress
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Noise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 
 SHARES: Final = (0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 1.0, 1.2)
 SAME: Final = SHARES.index(1.0)

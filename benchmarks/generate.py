@@ -25,7 +25,7 @@ import llama_cpp
 import numpy as np
 
 from specdec_cli.catalog import Pair
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.generation import Request
 from specdec_cli.llama.devices import usable_cpus

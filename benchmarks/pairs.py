@@ -41,16 +41,18 @@ class Models:
 @contextmanager
 def opened_pair(target: Path, draft: Path, *, size: int = 1024, rows: int = 17) -> Iterator[Models]:
     """Both files loaded, with caches for `size` tokens and `rows` rows of logits a pass."""
-    interrupt = Interrupt()
-    loaded = [
-        load_weights(path, role, gpu_layers=None, interrupt=interrupt, on_progress=lambda _: None)
-        for path, role in ((target, "target"), (draft, "draft"))
-    ]
     options = ContextOptions(size=size, batch=512, rows=rows, threads=usable_cpus())
-    contexts = [Context(weights, options, interrupt) for weights in loaded]
+    with _opened(target, "target", options) as (weights, ours), _opened(draft, "draft", options) as (small, theirs):
+        yield Models(weights, ours, theirs, Tokenizer(weights), min(weights.vocabulary_size, small.vocabulary_size))
+
+
+@contextmanager
+def _opened(path: Path, role: str, options: ContextOptions) -> Iterator[tuple[Weights, Context]]:
+    interrupt = Interrupt()
+    weights = load_weights(path, role, gpu_layers=None, interrupt=interrupt, on_progress=lambda _: None)
+    context = Context(weights, options, interrupt)
     try:
-        shared = min(weights.vocabulary_size for weights in loaded)
-        yield Models(loaded[0], *contexts, Tokenizer(loaded[0]), shared)
+        yield weights, context
     finally:
-        for each in (*contexts, *loaded):
-            each.close()
+        context.close()
+        weights.close()

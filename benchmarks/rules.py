@@ -25,7 +25,7 @@ from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise
 from specdec_cli.core.past import Past
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.verify import Proposal, accept_probability, block_shares, keep_probability
 from specdec_cli.drafters.model import ModelDrafter
 

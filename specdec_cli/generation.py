@@ -5,33 +5,51 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal
 
 from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import FixedLength
-from specdec_cli.core.noise import Noise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.logprobs import TokenLogprobs
+from specdec_cli.core.past import Mask
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.text import Segment, TextStream
-from specdec_cli.core.verify import Kind
+from specdec_cli.core.verify import RULES, Kind
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
 
+DEFAULT_RULE: Final = "block"
 FinishReason = Literal["stop", "length", "context", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """What an answer must follow: `text` in GBNF, and what messages call it, such as `grammar chess.gbnf`."""
+
+    text: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """What an answer should be like. `draft_tokens` None is the pair's own, `max_tokens` None as many as fit."""
+    """What an answer should be like. `draft_tokens` None is the pair's own, `max_tokens` None as many as fit.
+
+    `rule` is one of `core.verify.RULES`. `draft_temperature` None suits it to the target's. `logprobs` is how many
+    of the best alternatives to report for each token, None for nothing of the kind.
+    """
 
     chain: SamplingChain
     seed: int
     draft_tokens: int | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
+    rule: str = DEFAULT_RULE
+    draft_temperature: float | None = None
+    grammar: Grammar | None = None
+    logprobs: int | None = None
 
 
 class Generation:
@@ -50,6 +68,7 @@ class Generation:
         prompt: Sequence[int],
         request: Request,
         draft_tokens: int,
+        mask: Mask | None,
         target: Context,
         drafter: ModelDrafter | LookupDrafter | None,
         draft: Context | None,
@@ -61,12 +80,13 @@ class Generation:
         self.prompt_tokens = len(prompt)
         self.draft_tokens = draft_tokens
         self.context_size = target.size
-        self.seed = request.seed
         self.counters = Counters()
         self.timing = Timing(load=load_seconds)
         self.finish_reason: FinishReason | None = None
+        self.logprobs: list[TokenLogprobs] = []
         self._prompt = prompt
-        self._request = request
+        self.request = request
+        self._mask = mask
         self._target = target
         self._drafter = drafter
         self._draft = draft
@@ -98,7 +118,7 @@ class Generation:
                 self._notice_exhausted()
         finally:
             rounds.close()
-        self.finish_reason = "context" if self.counters.tokens != self._request.max_tokens else "length"
+        self.finish_reason = "context" if self.counters.tokens != self.request.max_tokens else "length"
 
     def _read_prompt(self) -> None:
         """Evaluate all of the prompt but its last token, in the same batches with and without a draft."""
@@ -110,20 +130,20 @@ class Generation:
 
     def _rounds(self) -> Generator[Round, None, None]:
         room = self.context_size - self.prompt_tokens
-        chain, noise, is_end = self._request.chain, Noise(self._request.seed), self._tokenizer.is_end
-        budget = min(room, self._request.max_tokens or room)
+        request = self.request
+        rule = RULES[request.rule]
+        common: Any = {
+            "chain": request.chain,
+            "noise": rule.noise(request.seed),
+            "budget": min(room, request.max_tokens or room),
+            "is_end": self._tokenizer.is_end,
+            "mask": self._mask,
+            "logprobs": request.logprobs,
+        }
         if self._drafter is None:
-            return autoregress(self._target, self._prompt, chain=chain, noise=noise, budget=budget, is_end=is_end)
-        return speculate(
-            self._target,
-            self._drafter,
-            self._prompt,
-            chain=chain,
-            noise=noise,
-            budget=budget,
-            is_end=is_end,
-            enough=FixedLength(self.draft_tokens),
-        )
+            return autoregress(self._target, self._prompt, **common)
+        enough = FixedLength(self.draft_tokens)
+        return speculate(self._target, self._drafter, self._prompt, **common, enough=enough, rule=rule)
 
     def _tell(self, rounds: Iterator[Round]) -> list[Segment[Kind]] | None:
         """The text of the next round, counted and timed; None if the budget is spent."""
@@ -134,6 +154,7 @@ class Generation:
             return None
         segments, round_ = self._to_text(round_)
         self.counters.add(round_)
+        self.logprobs += round_.logprobs
         if round_.ended or self._text.stopped:
             self.finish_reason = "stop"
         drafting = self._draft.seconds - draft if self._draft else 0.0

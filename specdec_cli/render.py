@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from rich.text import Text
 
+from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.terminal import ONE_LINE
 
@@ -42,9 +45,19 @@ def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> list[str
 
 
 def to_summary(
-    counters: Counters, timing: Timing, *, reason: str | None, seed: int, target: str, draft: str | None
+    counters: Counters,
+    timing: Timing,
+    *,
+    reason: str | None,
+    seed: int,
+    target: str,
+    draft: str | None,
+    brought: Mapping[str, Any],
 ) -> Text:
-    """One line about an answer that ended for `reason`; `target` and `draft` say what was loaded where."""
+    """One line about an answer that ended for `reason`; `target` and `draft` say what was loaded where.
+
+    `brought` are the sampling options that the target's file set.
+    """
     ending = ENDINGS.get(reason or "", "")
     parts = [
         f"{counters.tokens} token{'' if counters.tokens == 1 else 's'}{ending}",
@@ -57,7 +70,10 @@ def to_summary(
             f"α {_number(counters.alpha)} (Σ min(p, q) {_number(counters.expected_alpha)})",
             f"{_number(counters.tokens_per_round)} tokens/round",
         ]
-    parts += [f"target {target}", f"draft {draft or 'none'}", f"seed {seed}"]
+    parts += [f"target {target}", f"draft {draft or 'none'}"]
+    if brought:
+        parts.append("its own sampling: " + ", ".join(f"{name} {_plain(value)}" for name, value in brought.items()))
+    parts.append(f"seed {seed}")
     return Text(" · ".join(parts).translate(ONE_LINE), style="dim")
 
 
@@ -79,6 +95,28 @@ def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
         "tokens_per_second": timing.rate(counters.tokens),
         "seconds": {name: round(seconds, 6) for name, seconds in asdict(timing).items()},
     }
+
+
+def to_logprobs(logprobs: Sequence[TokenLogprobs], texts: Sequence[bytes]) -> list[dict[str, Any]]:
+    """The `logprobs` list of --json; `texts` are the bytes of each token. Impossible tokens have null."""
+
+    def to_json(one: Logprob) -> dict[str, Any]:
+        chain = one.chain if one.chain > -math.inf else None
+        raw = one.raw if one.raw > -math.inf else None
+        text = texts[one.token]
+        return {
+            "token": one.token,
+            "text": text.decode("utf-8", "replace"),
+            "bytes": list(text),
+            "logprob": raw,
+            "chain_logprob": chain,
+        }
+
+    return [to_json(each.emitted) | {"best": [to_json(one) for one in each.best]} for each in logprobs]
+
+
+def _plain(value: Any) -> str:
+    return ";".join(value) if isinstance(value, tuple) else f"{value:g}"
 
 
 def _number(value: float | None, digits: int = 2) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from specdec_cli.catalog import Pair
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.draft_temperature import to_draft_chain
+from specdec_cli.core.past import Mask
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.errors import ModelError, UsageError
@@ -18,9 +20,12 @@ from specdec_cli.llama.chat_template import Message, render_messages
 from specdec_cli.llama.context import Context, ContextOptions
 from specdec_cli.llama.devices import gpu_names, usable_cpus
 from specdec_cli.llama.gguf import read_vocabulary
+from specdec_cli.llama.grammar import load_grammar
 from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
+from specdec_cli.sampling_settings import read_brought, to_chain
 from specdec_cli.vocabulary import check_same
 
 DEFAULT_DRAFT_TOKENS: Final = 4
@@ -79,12 +84,16 @@ class Session:
 
     def _load(self, pair: Pair) -> None:
         vocabulary = read_vocabulary(pair.target, "target")
+        self.brought, ignored = read_brought(pair.target, "target")
+        for complaint in ignored:
+            self._listener.notice(complaint)
         self.draft: Weights | None = None
         if isinstance(pair.draft, Path):
             check_same(vocabulary, read_vocabulary(pair.draft, "draft"))
             self.draft = self._load_weights(pair.draft, "draft", self.settings.draft_gpu_layers)
         self.target = self._load_weights(pair.target, "target", self.settings.gpu_layers)
         self.tokenizer = Tokenizer(self.target)
+        self.texts = TokenTexts(self.target)
 
     def _load_weights(self, path: Path, role: str, gpu_layers: int | None) -> Weights:
         if gpu_layers and not gpu_names():
@@ -101,6 +110,14 @@ class Session:
             _check_rollback(weights)
         return weights
 
+    def chain(self, given: Mapping[str, Any]) -> SamplingChain:
+        """The sampling chain of what the user says, see `specdec_cli.sampling_settings`, and of the target's file.
+
+        Raises:
+            UsageError: a value is outside its range, or a text is not one token.
+        """
+        return to_chain(given, self.brought, self.texts, context=self.target.trained_context)
+
     def prompt_from_messages(self, messages: Sequence[Message]) -> list[int]:
         """Tokens of a prompt that asks for the next message, by the target's chat template."""
         return self.tokenizer.encode(render_messages(self.target, self.tokenizer, messages))
@@ -113,19 +130,23 @@ class Session:
         """An answer to `prompt`, produced as it is iterated. It ends the one before: the caches are made anew.
 
         Raises:
-            UsageError: the prompt is empty or does not fit the context.
+            UsageError: the prompt is empty or does not fit the context, or the grammar cannot be used.
         """
         if not prompt:
             raise UsageError("the prompt is empty", hint="this model has no token to begin a text from nothing")
         size = self._context_size(len(prompt), request.max_tokens)
         length = self.draft_tokens(request)
+        mask: Mask | None = None
+        if request.grammar is not None:
+            mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
         self._close_contexts()
         target = self._open_context(self.target, size, rows=length + 1)
-        drafter, draft = self._open_drafter(request.chain, size) if length else (None, None)
+        drafter, draft = self._open_drafter(request, size) if length else (None, None)
         return Generation(
             prompt=prompt,
             request=request,
             draft_tokens=length,
+            mask=mask,
             target=target,
             drafter=drafter,
             draft=draft,
@@ -142,15 +163,14 @@ class Session:
         chosen = request.draft_tokens if request.draft_tokens is not None else self.pair.draft_tokens
         return DEFAULT_DRAFT_TOKENS if chosen is None else chosen
 
-    def _open_drafter(
-        self, chain: SamplingChain, size: int
-    ) -> tuple[ModelDrafter, Context] | tuple[LookupDrafter, None]:
+    def _open_drafter(self, request: Request, size: int) -> tuple[ModelDrafter, Context] | tuple[LookupDrafter, None]:
         """The drafter of the pair for a context of `size` tokens, and the draft model's own context."""
         if self.draft is None:
             return LookupDrafter(), None
         capacity = min(size, self.draft.trained_context)
         shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
         context = self._open_context(self.draft, capacity, rows=1)
+        chain = to_draft_chain(request.chain, request.draft_temperature)
         return ModelDrafter(context, chain, vocabulary=shared, capacity=capacity), context
 
     def _context_size(self, prompt: int, max_tokens: int | None) -> int:

@@ -12,7 +12,7 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.generation import Generation, Request
 from specdec_cli.llama.context import Context, ContextOptions
 from specdec_cli.llama.interrupt import Interrupt

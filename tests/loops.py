@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from specdec_cli.core.decode import Drafter, Model, Round, StopRule, autoregress, speculate
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import ChanceSource, Noise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.verify import Rule
 from specdec_cli.drafters.model import ModelDrafter
 from tests.enumeration import Loop, Text

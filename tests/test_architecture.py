@@ -20,7 +20,7 @@ LAYERS = [
     {"answer", "prompt"},
     {"session"},
     {"generation"},
-    {"drafters", "status", "render"},
+    {"drafters", "status", "render", "sampling_settings"},
     {"llama", "catalog", "terminal"},
     {"vocabulary"},
     {"core"},

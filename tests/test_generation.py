@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specdec_cli.catalog import Pair
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.top_k import Logits
 from specdec_cli.generation import Request
 from specdec_cli.llama.context import Context
@@ -213,7 +213,7 @@ def test_a_seed_repeats_a_run_bit_for_bit(attention_pair: Pair, chain: SamplingC
     first, again = (answer(pair, "seed", chain=chain, seed=5, max_tokens=120) for _ in range(2))
     assert first.text == again.text
     assert first.generation.counters == again.generation.counters
-    assert first.generation.seed == 5
+    assert first.generation.request.seed == 5
 
 
 def test_other_seeds_give_other_texts(attention_pair: Pair) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from specdec_cli.catalog import Pair, find_pair
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.verify import Kind
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.tokenizer import Tokenizer

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -21,11 +23,24 @@ SOME = Counters(
     accepted_at=[9, 7, 4, 2],
 )
 TIMING = Timing(load=1.0, prompt=0.5, draft=0.4, verify=1.58, sample=0.02, total=3.6)
+NO_OPTIONS: Mapping[str, Any] = {}
 NOTHING = Timing(load=1.0, prompt=0.5, draft=0.0, verify=0.0, sample=0.0, total=1.5)
 
 
-def summary(counters: Counters = SOME, timing: Timing = TIMING, reason: str = "stop", draft: str | None = "d") -> str:
-    return to_summary(counters, timing, reason=reason, seed=7, target="t.gguf on CPU", draft=draft).plain
+def summary(
+    counters: Counters = SOME,
+    timing: Timing = TIMING,
+    reason: str = "stop",
+    draft: str | None = "d",
+    brought: Mapping[str, Any] = NO_OPTIONS,
+) -> str:
+    target = "t.gguf on CPU"
+    return to_summary(counters, timing, reason=reason, seed=7, target=target, draft=draft, brought=brought).plain
+
+
+def test_the_summary_shows_the_sampling_that_the_model_file_brings() -> None:
+    brought = {"temperature": 0.6, "top_k": 20, "samplers": ("top_k", "temperature")}
+    assert "its own sampling: temperature 0.6, top_k 20, samplers top_k;temperature" in summary(brought=brought)
 
 
 def test_the_status_shows_the_issues_figures_and_fits_eighty_columns() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from specdec_cli.catalog import Pair
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.generation import Request
 from specdec_cli.llama.context import Context

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -38,7 +38,9 @@ class WrongRule:
 
     accept: Accept = accept_probability
     replace: Replace = Distribution.residual
-    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+
+    def noise(self, seed: int) -> ChanceSource:
+        return Noise(seed)
 
     def verify(self, proposal: Proposal, target: Callable[[int], Distribution], chance: Chance) -> Verdict:
         overlaps: list[float] = []
@@ -129,7 +131,9 @@ class PlainBlockRule:
     """The largest prefix that passes replaced by the one before the first that fails."""
     token_residual: bool = False
     """The token rule's residual, norm(max(0, p - q))."""
-    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+
+    def noise(self, seed: int) -> ChanceSource:
+        return Noise(seed)
 
     def verify(self, proposal: Proposal, target: Callable[[int], Distribution], chance: Chance) -> Verdict:
         length, shares, passes = len(proposal.tokens), [1.0], []

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_cli.commands import options
+from specdec_cli.commands import sampling_options as sampling
 from specdec_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,11 +25,30 @@ def generate(
     draft: options.Draft = None,
     draft_tokens: options.DraftTokens = None,
     config: options.Config = None,
-    temperature: options.Temperature = 0.8,
-    top_k: options.TopK = 40,
-    top_p: options.TopP = 0.95,
-    min_p: options.MinP = 0.05,
-    seed: options.Seed = -1,
+    rule: sampling.Rule = sampling.DEFAULT_RULE,
+    seed: sampling.Seed = -1,
+    temperature: sampling.Temperature = None,
+    draft_temperature: sampling.DraftTemperature = "auto",
+    top_k: sampling.TopK = None,
+    top_p: sampling.TopP = None,
+    min_p: sampling.MinP = None,
+    typical_p: sampling.TypicalP = None,
+    top_n_sigma: sampling.TopNSigma = None,
+    xtc_probability: sampling.XtcProbability = None,
+    xtc_threshold: sampling.XtcThreshold = None,
+    samplers: sampling.Samplers = None,
+    logit_bias: sampling.LogitBias = None,
+    grammar: sampling.Grammar = None,
+    json_schema: sampling.JsonSchema = None,
+    repeat_last_n: sampling.RepeatLastN = None,
+    repeat_penalty: sampling.RepeatPenalty = None,
+    presence_penalty: sampling.PresencePenalty = None,
+    frequency_penalty: sampling.FrequencyPenalty = None,
+    dry_multiplier: sampling.DryMultiplier = None,
+    dry_base: sampling.DryBase = None,
+    dry_allowed_length: sampling.DryAllowedLength = None,
+    dry_penalty_last_n: sampling.DryPenaltyLastN = None,
+    dry_sequence_breaker: sampling.DrySequenceBreaker = None,
     ctx_size: options.CtxSize = None,
     threads: options.Threads = None,
     draft_threads: options.DraftThreads = None,
@@ -40,6 +60,7 @@ def generate(
     cache_type_v: options.CacheTypeV = "f16",
     color_tokens: options.ColorTokens = False,
     json: options.Json = False,
+    logprobs: options.Logprobs = None,
     stats: options.Stats = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -58,9 +79,7 @@ def generate(
 
     specdec generate -m big.gguf -d small.gguf -f question.txt --json | jq .stats
     """
-    from specdec_cli.answer import OutputOptions, Question, answer
-    from specdec_cli.core.sampling import SamplingChain
-    from specdec_cli.generation import Request
+    from specdec_cli.answer import OutputOptions, Question, Wishes, answer
     from specdec_cli.prompt import read_prompt
     from specdec_cli.session import ModelSettings
     from specdec_cli.terminal import Terminal
@@ -73,13 +92,42 @@ def generate(
         raise UsageError("--max-tokens 0 would say nothing", hint="1 or more, or -1 for as many as fit")
     if stop and "" in stop:
         raise UsageError("--stop needs some text", hint="an empty one would stop before the first word")
+    if grammar is not None and json_schema is not None:
+        raise UsageError("--grammar and --json-schema both say what to follow", hint="give one of them")
+    if logprobs is not None and not json:
+        raise UsageError("--logprobs needs --json, where they are shown")
     terminal = Terminal.of_process(quiet=quiet)
-    request = Request(
-        chain=SamplingChain(temperature, top_k, top_p, min_p),
+    wishes = Wishes(
+        chain=sampling.to_given(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            typical_p=typical_p,
+            top_n_sigma=top_n_sigma,
+            xtc_probability=xtc_probability,
+            xtc_threshold=xtc_threshold,
+            samplers=samplers,
+            logit_bias=logit_bias,
+            repeat_last_n=repeat_last_n,
+            repeat_penalty=repeat_penalty,
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            dry_multiplier=dry_multiplier,
+            dry_base=dry_base,
+            dry_allowed_length=dry_allowed_length,
+            dry_penalty_last_n=dry_penalty_last_n,
+            dry_sequence_breaker=dry_sequence_breaker,
+        ),
+        rule=rule,
         seed=seed if seed >= 0 else secrets.randbelow(2**32),
         draft_tokens=draft_tokens,
+        draft_temperature=draft_temperature,
         max_tokens=max_tokens if max_tokens > 0 else None,
         stops=tuple(stop or ()),
+        grammar=grammar,
+        json_schema=json_schema,
+        logprobs=logprobs,
     )
     settings = ModelSettings(
         threads=threads,
@@ -95,7 +143,7 @@ def generate(
     text = read_prompt(prompt if prompt is not None else prompt_option, file, terminal)
     if not raw and not text.strip():
         raise UsageError("the prompt is empty", hint="--raw continues even from nothing, where the model can")
-    question = Question(choose_pair(pair, target, draft, config), settings, request, text, system, raw)
+    question = Question(choose_pair(pair, target, draft, config), settings, wishes, text, system, raw)
     return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))
 
 

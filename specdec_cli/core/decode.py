@@ -16,7 +16,7 @@ from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.logprobs import TokenLogprobs, token_logprobs
 from specdec_cli.core.noise import Chance, ChanceSource
 from specdec_cli.core.past import Mask, Past
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, Verdict
 

@@ -1,28 +1,33 @@
-"""The k largest logits of a row, exactly and without sorting the vocabulary.
+"""The k largest values of a row, exactly and without sorting the vocabulary.
 
-The row is viewed as [128, n] and reduced to its n column maxima. The k-th largest of those is not above
-the k-th largest logit, since k columns each hold one at least as large: only the few logits that reach it
-are sorted. Ties go to the lowest id.
+The row is viewed as [rows, n / rows] and reduced to its column maxima. The k-th largest of those is not
+above the k-th largest value, since k columns each hold one at least as large: only the few values that
+reach it are sorted. Ties go to the lowest id.
 """
+
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from specdec_cli.core.distribution import ROWS, Ids
+from specdec_cli.core.distribution import ROWS, Ids, Weights
 
 Logits = npt.NDArray[np.float32]
 
+COLUMNS_PER_CANDIDATE: Final = 4
+"""With so many columns for each of the k, few values besides the k largest reach the bound."""
 
-def top_k_ids(logits: Logits, k: int) -> Ids:
-    """Ids of the `k` largest of `logits` [n], largest first, lowest id first among equals; all n if k ≥ n."""
-    candidates = np.flatnonzero(logits >= _floor(logits, k)) if k < logits.size else np.arange(logits.size)
-    order = np.argsort(-logits[candidates], kind="stable")[:k]
+
+def top_k_ids(values: Weights, k: int) -> Ids:
+    """Ids of the `k` largest of `values` [n], largest first, lowest id first among equals; all n if k ≥ n."""
+    candidates = np.flatnonzero(values >= _floor(values, k)) if k < values.size else np.arange(values.size)
+    order = np.argsort(-values[candidates], kind="stable")[:k]
     return candidates[order]
 
 
-def _floor(logits: Logits, k: int) -> np.float32:
-    """A value that at least `k` logits reach, close to the k-th largest."""
-    columns = logits.size // ROWS
-    values = logits[: columns * ROWS].reshape(ROWS, columns).max(axis=0) if k <= columns else logits
-    floor: np.float32 = np.partition(values, values.size - k)[values.size - k]
-    return floor
+def _floor(values: Weights, k: int) -> float:
+    """A value that at least `k` of `values` reach, close to the k-th largest."""
+    rows = min(ROWS, values.size // (COLUMNS_PER_CANDIDATE * k))
+    columns = values.size // max(rows, 1)
+    maxima = values[: columns * rows].reshape(rows, columns).max(axis=0) if rows > 1 else values
+    return float(np.partition(maxima, maxima.size - k)[maxima.size - k])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance, ChanceSource, Noise, SharedNoise
@@ -57,8 +57,9 @@ Target = Callable[[int], Distribution]
 class Rule(Protocol):
     """A lossless verification rule."""
 
-    noise: ClassVar[Callable[[int], ChanceSource]]
-    """The luck that it needs, from a seed."""
+    def noise(self, seed: int) -> ChanceSource:
+        """The luck that it needs."""
+        ...
 
     def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
         """Judge `proposal`, whose tokens were drawn with the same `chance`, one of `noise`."""
@@ -79,7 +80,9 @@ class TokenRule:
     Source: Leviathan et al. 2023, algorithm 1; Chen et al. 2023, algorithm 2.
     """
 
-    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+    def noise(self, seed: int) -> ChanceSource:
+        """See `Rule.noise`."""
+        return Noise(seed)
 
     def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
         """See `Rule.verify`. Target rows after the first rejection are never turned into distributions."""
@@ -101,7 +104,9 @@ class BlockRule:
     Source: Sun et al. 2024, "Block Verification Accelerates Speculative Decoding", algorithm 2.
     """
 
-    noise: ClassVar[Callable[[int], ChanceSource]] = Noise
+    def noise(self, seed: int) -> ChanceSource:
+        """See `Rule.noise`."""
+        return Noise(seed)
 
     def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
         """See `Rule.verify`. Every row is needed up to where w is 0; residuals only behind what is not kept."""
@@ -125,7 +130,9 @@ class CoupledRule:
     Decoding".
     """
 
-    noise: ClassVar[Callable[[int], ChanceSource]] = SharedNoise
+    def noise(self, seed: int) -> ChanceSource:
+        """See `Rule.noise`."""
+        return SharedNoise(seed)
 
     def verify(self, proposal: Proposal, target: Target, chance: Chance) -> Verdict:
         """See `Rule.verify`. Target rows after the first disagreement are never turned into distributions."""

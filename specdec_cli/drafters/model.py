@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from specdec_cli.core.decode import Model, StopRule
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.verify import Proposal
 
 

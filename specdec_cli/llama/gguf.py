@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,23 @@ LOOKALIKES: Final = (
     (b"tjgg", "is in the old GGJT format", "download or convert a GGUF version of the model"),
 )
 UINT16, UINT32, BOOL, STRING, ARRAY = 2, 4, 7, 8, 9
+SCALARS: Final = {
+    0: ("u8", ctypes.c_uint8),
+    1: ("i8", ctypes.c_int8),
+    2: ("u16", ctypes.c_uint16),
+    3: ("i16", ctypes.c_int16),
+    4: ("u32", ctypes.c_uint32),
+    5: ("i32", ctypes.c_int32),
+    6: ("f32", ctypes.c_float),
+    7: ("bool", ctypes.c_bool),
+    8: ("str", ctypes.c_char_p),
+    10: ("u64", ctypes.c_uint64),
+    11: ("i64", ctypes.c_int64),
+    12: ("f64", ctypes.c_double),
+}
+"""How ggml names the types of single values, and what it returns for each."""
+Scalar = int | float | bool | str | None
+"""A single value; None stands for an array."""
 NO_WEIGHTS: Final = {9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64"}
 """Tensor types that ggml can store and not multiply with: it would jump to address 0."""
 INDEXES: Final = b"tid2eid"
@@ -62,6 +79,17 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
             bos=values.number("tokenizer.ggml.bos_token_id"),
             add_bos=values.flag("tokenizer.ggml.add_bos_token"),
         )
+
+
+def read_scalars(path: Path, role: str, keys: Iterable[str]) -> dict[str, Scalar]:
+    """What `path` says under those of `keys` that it has.
+
+    Raises:
+        ModelError: the file does not parse.
+    """
+    with _opened(path, role) as context:
+        values = _Values(context)
+        return {key: values.scalar(key) for key in keys if values.has(key)}
 
 
 def _check_file(path: Path, role: str) -> None:
@@ -196,10 +224,27 @@ class _Values:
         each = ggml("gguf_get_arr_str", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t))
         return [each(self._context, at, index) for index in range(self._get("gguf_get_arr_n", ctypes.c_size_t, at))]
 
+    def has(self, key: str) -> bool:
+        return self._at(key) >= 0
+
+    def scalar(self, key: str) -> Scalar:
+        """The value of `key`, which is there, whatever its type."""
+        at = self._at(key)
+        name, result = SCALARS.get(self._get("gguf_get_kv_type", ctypes.c_int, at), ("", None))
+        if result is None:
+            return None
+        value: int | float | bool | bytes = self._get(f"gguf_get_val_{name}", result, at)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
     def _find(self, key: str, kind: int) -> int | None:
-        at = ggml("gguf_find_key", ctypes.c_int64, (ctypes.c_void_p, ctypes.c_char_p))(self._context, key.encode())
+        at = self._at(key)
         found = at >= 0 and self._get("gguf_get_kv_type", ctypes.c_int, at) == kind
-        return int(at) if found else None
+        return at if found else None
+
+    def _at(self, key: str) -> int:
+        """The index of `key`; below 0 if it is not there."""
+        find = ggml("gguf_find_key", ctypes.c_int64, (ctypes.c_void_p, ctypes.c_char_p))
+        return int(find(self._context, key.encode()))
 
     def _get(self, name: str, result: Any, at: int) -> Any:
         return ggml(name, result, (ctypes.c_void_p, ctypes.c_int64))(self._context, at)

@@ -10,7 +10,7 @@ import pytest
 
 from specdec_cli.core.decode import Round, autoregress
 from specdec_cli.core.noise import Noise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters
 from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import Kind

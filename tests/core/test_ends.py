@@ -7,7 +7,7 @@ import pytest
 
 from specdec_cli.core.decode import Round
 from specdec_cli.core.noise import Noise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.top_k import Logits
 from tests.loops import GREEDY, UNFILTERED, drafter_of, plain, run, speculative
 from tests.statistical import emitted

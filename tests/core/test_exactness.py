@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from specdec_cli.core.decode import Round, StopRule
 from specdec_cli.core.noise import ChanceSource
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.verify import Proposal
 from specdec_cli.drafters.lookup import LookupDrafter
 from tests.core.reference import plain_law
@@ -19,6 +22,12 @@ from tests.toys import TableModel, by_context, by_last_token
 
 EXACT = 1e-12
 
+
+def every(temperature: float = 1, **options: Any) -> SamplingChain:
+    """A chain that keeps every token of a toy but for what `options` do."""
+    return replace(SamplingChain(temperature, top_k=0, top_p=1, min_p=1e-30), **options)
+
+
 CHAINS = {
     "hot": SamplingChain(temperature=1.7, top_k=0, top_p=1, min_p=1e-30),
     "cold": SamplingChain(temperature=0.3, top_k=0, top_p=1, min_p=1e-30),
@@ -27,6 +36,33 @@ CHAINS = {
     "min-p": SamplingChain(temperature=1.3, top_k=0, top_p=1, min_p=0.2),
     "all": SamplingChain(temperature=0.8, top_k=3, top_p=0.9, min_p=0.1),
     "greedy": GREEDY,
+}
+HISTORY_CHAINS = {
+    "penalties": every(
+        temperature=0.9, repeat_penalty=1.4, presence_penalty=0.3, frequency_penalty=0.2, repeat_last_n=3
+    ),
+    "dry": every(dry_multiplier=0.7, dry_base=1.5, dry_allowed_length=1, dry_penalty_last_n=5),
+    "dry with breakers": every(dry_multiplier=0.7, dry_allowed_length=1, dry_breakers={2: ((),), 0: ((1,),)}),
+    "typical": every(temperature=1.2, typical_p=0.6),
+    "top-n-sigma": every(top_n_sigma=1.2),
+    "xtc": every(temperature=0.8, xtc_probability=0.4, xtc_threshold=0.2),
+    "xtc greedy": every(temperature=0, xtc_probability=0.4, xtc_threshold=0.2),
+    "bias": every(logit_bias=((0, 0.7), (2, -1.1))),
+    "ban": every(logit_bias=((1, -math.inf),)),
+    "another order": SamplingChain(
+        2, 2, 0.9, 0.05, repeat_penalty=1.3, samplers=("temperature", "min_p", "top_k", "penalties", "top_p")
+    ),
+    "xtc in the middle": SamplingChain(
+        0.7,
+        0,
+        1,
+        0.1,
+        xtc_probability=0.5,
+        xtc_threshold=0.15,
+        presence_penalty=0.5,
+        samplers=("xtc", "min_p", "penalties", "temperature"),
+    ),
+    "greedy with penalties": SamplingChain(0, repeat_penalty=1.6, frequency_penalty=0.3),
 }
 
 P, Q = by_context(1, 3), by_context(2, 3)
@@ -68,6 +104,20 @@ def test_every_filter_and_temperature_gives_the_filtered_law(name: str, length: 
     target, draft, chain = by_context(3, 4), by_context(4, 4), CHAINS[name]
     loop = speculative(target, draft, chain, enough=length)
     assert total_variation(text_law_by_rounds(loop, (0, 1), 4), plain_law(target, chain, (0, 1), 4)) <= EXACT
+
+
+@pytest.mark.parametrize("name", HISTORY_CHAINS)
+@pytest.mark.parametrize("length", [1, 3])
+def test_samplers_that_look_back_see_the_drafted_prefix_at_every_position(name: str, length: int) -> None:
+    chain = HISTORY_CHAINS[name]
+    loop = speculative(P, Q, chain, enough=length)
+    assert total_variation(text_law(loop, (0, 1, 0), 4), plain_law(P, chain, (0, 1, 0), 4)) <= EXACT
+
+
+@pytest.mark.parametrize("name", HISTORY_CHAINS)
+def test_plain_decoding_looks_back_too(name: str) -> None:
+    loop = plain(P, HISTORY_CHAINS[name])
+    assert total_variation(text_law(loop, (0, 1, 0), 4), plain_law(P, HISTORY_CHAINS[name], (0, 1, 0), 4)) <= EXACT
 
 
 @pytest.mark.parametrize("length", [1, 2, 4])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specdec_cli.core import race
-from specdec_cli.core.distribution import Distribution
-from specdec_cli.core.race import Key, noise, winner
+from specdec_cli.core.distribution import Distribution, Ids
+from specdec_cli.core.race import Floats, Key, noise, winner
 from tests.statistical import follows
 
 
@@ -58,9 +58,14 @@ def test_the_winner_is_the_same_however_the_distribution_is_kept() -> None:
 
 
 def test_most_noise_is_never_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked: list[int] = []
     real = race.noise
-    monkeypatch.setattr(race, "noise", lambda ids, key: asked.append(ids.size) or real(ids, key))
+
+    def counted(ids: Ids, key: Key) -> Floats:
+        asked.append(ids.size)
+        return real(ids, key)
+
+    monkeypatch.setattr(race, "noise", counted)
     p = dense(151_936, 3.0, 1)
     for number in range(20):
         winner(p, key_of(number))
@@ -86,7 +91,7 @@ def test_the_winners_have_the_law_of_p_inside_a_block_and_over_blocks() -> None:
 def test_noise_is_exponential_and_independent(ids: list[int]) -> None:
     quarters = [math.log(4 / 3), math.log(2), math.log(4)]
     samples = [tuple(np.searchsorted(quarters, noise(np.array(ids), key_of(number)))) for number in range(8000)]
-    cells = [()]
+    cells: list[tuple[int, ...]] = [()]
     for _ in ids:
         cells = [(*cell, part) for cell in cells for part in range(4)]
     assert follows(samples, dict.fromkeys(cells, 1 / len(cells)))

@@ -10,11 +10,11 @@ import pytest
 from specdec_cli.core.decode import Round, StopRule
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import ChanceSource, SharedNoise
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.verify import RULES, BlockRule, Kind, Proposal, Rule, TokenRule
 from specdec_cli.drafters.lookup import LookupDrafter
 from tests.core.reference import chain_law, plain_law
-from tests.core.test_exactness import CHAINS, EXACT, prefix_rules
+from tests.core.test_exactness import CHAINS, EXACT, HISTORY_CHAINS, prefix_rules
 from tests.enumeration import Luck, Paths, SharedPaths, Text, fresh, law_of, support, text_law, total_variation
 from tests.loops import GREEDY, IN_FLOAT64, UNFILTERED, drafter_of, plain, run, speculative
 from tests.statistical import emitted, follows
@@ -23,6 +23,7 @@ from tests.wrong_samplers import WRONG_BLOCKS, PlainBlockRule
 
 LUCK: dict[str, Luck] = {"token": fresh, "block": fresh, "coupled": SharedPaths}
 LENGTHS: list[StopRule | int] = [1, 2, 3, 4, *prefix_rules().values()]
+ALL_CHAINS = {**CHAINS, **HISTORY_CHAINS}
 LENGTH_NAMES = ["1", "2", "3", "4", *prefix_rules()]
 
 P, Q = by_context(1, 3), by_context(2, 3)
@@ -41,9 +42,9 @@ def test_every_rule_gives_the_law_of_the_target_for_any_draft_length(name: str, 
     assert bias(FAR_P, FAR_Q, RULES[name], enough, 5, LUCK[name]) <= EXACT
 
 
-@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("chain", ALL_CHAINS.values(), ids=ALL_CHAINS)
 @pytest.mark.parametrize("name", ["block", "coupled"])
-def test_every_filter_goes_with_every_rule(name: str, chain: SamplingChain) -> None:
+def test_every_sampler_goes_with_every_rule(name: str, chain: SamplingChain) -> None:
     target, draft = by_context(3, 4), by_context(4, 4)
     loop = speculative(target, draft, chain, enough=3, rule=RULES[name])
     law = plain_law(target, chain, (0, 1), 3)
@@ -116,7 +117,7 @@ def test_the_block_rule_decides_as_the_one_that_is_written_down(seed: int) -> No
     rng = np.random.default_rng(seed)
     for round_ in range(20):
         laws = [Distribution.of(rng.dirichlet(np.full(6, 0.5))) for _ in range(9)]
-        chance = BlockRule.noise(seed).round(round_, 0)
+        chance = BlockRule().noise(seed).round(round_, 0)
         tokens = tuple(chance.draft(at, q) for at, q in enumerate(laws[:4]))
         proposal = Proposal(tokens, tuple(laws[:4]))
         verdict = BlockRule().verify(proposal, laws[4:].__getitem__, chance)
@@ -133,7 +134,7 @@ def test_the_block_rule_asks_for_no_row_behind_a_token_that_the_target_never_say
         asked.add(position)
         return law
 
-    chance = BlockRule.noise(1).round(0, 0)
+    chance = BlockRule().noise(1).round(0, 0)
     absent = Distribution.of(np.ones(1), np.array([7]))
     verdict = BlockRule().verify(Proposal((3, 7, 3), (never, absent, never)), target, chance)
     assert verdict.accepted <= 1
@@ -147,7 +148,7 @@ def test_at_temperature_0_all_rules_say_the_same(name: str) -> None:
     assert emitted(loop((0,), 60, RULES[name].noise(2))) == wanted
 
 
-@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("chain", ALL_CHAINS.values(), ids=ALL_CHAINS)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_coupled_rule_says_the_same_for_any_draft_any_length_and_none(chain: SamplingChain, seed: int) -> None:
     target, rule, noise = by_context(21, 6), RULES["coupled"], SharedNoise(seed)

@@ -5,7 +5,7 @@ import pytest
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise, Purpose
 from specdec_cli.core.past import Past
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters
 from specdec_cli.drafters.model import ModelDrafter
 from tests.core.reference import chain_law

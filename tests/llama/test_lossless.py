@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from specdec_cli.catalog import Pair
-from specdec_cli.core.sampling import SamplingChain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.llama.context import Context
 from tests.core.reference import chain_law
 from tests.engine import decode, opened
