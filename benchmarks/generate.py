@@ -27,7 +27,8 @@ import numpy as np
 from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
-from specdec_cli.generation import Request
+from specdec_cli.core.verify import RULES
+from specdec_cli.generation import DEFAULT_RULE, Request
 from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.session import Listener, ModelSettings, Session
 
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--draft", required=True, help="a path, or lookup")
     parser.add_argument("--draft-tokens", type=int, default=5)
+    parser.add_argument("--rule", choices=RULES, default=DEFAULT_RULE)
     parser.add_argument("--max-tokens", type=int, default=128)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--prompt", choices=PROMPTS, default="code")
@@ -61,7 +63,8 @@ def main() -> None:
     pair = Pair(arguments.target, "lookup" if arguments.draft == "lookup" else Path(arguments.draft))
     names = [pair.target.name, pair.draft if isinstance(pair.draft, str) else pair.draft.name]
     print(f"{' + '.join(names)}; {platform.processor() or platform.machine()}, {usable_cpus()} CPUs")
-    print(f"{arguments.prompt} prompt, γ = {arguments.draft_tokens}, {arguments.max_tokens} tokens at most\n")
+    print(f"{arguments.prompt} prompt, γ = {arguments.draft_tokens}, {arguments.max_tokens} tokens at most")
+    print(f"{arguments.rule} rule\n")
     if arguments.only in (None, "memory"):
         measure_memory(pair, arguments)
     if arguments.only in (None, "speed"):
@@ -76,7 +79,8 @@ def measure_speed(pair: Pair, arguments: argparse.Namespace) -> None:
         prompt = session.prompt_from_messages([{"role": "user", "content": PROMPTS[arguments.prompt]}])
 
         def run(chain: SamplingChain, draft_tokens: int, seed: int) -> Run:
-            request = Request(chain, seed, draft_tokens=draft_tokens, max_tokens=arguments.max_tokens)
+            length, rule = arguments.max_tokens, arguments.rule
+            request = Request(chain, seed, draft_tokens=draft_tokens, max_tokens=length, rule=rule)
             generation = session.generate(prompt, request)
             started = time.perf_counter()
             for _ in generation:

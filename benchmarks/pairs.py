@@ -34,7 +34,11 @@ class Models:
 
     def prompt(self, name: str) -> list[int]:
         """Tokens of one of `PROMPTS`, as a question to the target."""
-        text = render_messages(self.weights, self.tokenizer, [{"role": "user", "content": PROMPTS[name]}])
+        return self.prompt_of(PROMPTS[name])
+
+    def prompt_of(self, question: str) -> list[int]:
+        """Tokens of `question` to the target."""
+        text = render_messages(self.weights, self.tokenizer, [{"role": "user", "content": question}])
         return self.tokenizer.encode(text)
 
 

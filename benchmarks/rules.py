@@ -5,7 +5,8 @@
 The target writes a text; at every few tokens of it the draft proposes a block, and the target scores it. How
 many tokens a rule then emits is not drawn but worked out: given the block and both models' distributions, the
 expected number under each rule has a closed form. The rules are so compared on the same blocks, with none of the
-noise of acceptance. What match-the-sample keeps depends on an arg-max block, which is drafted besides.
+noise of acceptance. What match-the-sample keeps depends on an arg-max block, which is drafted besides. The draft
+samples at its default temperature.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks.pairs import PROMPTS, Models, opened_pair
 from specdec_cli.core.decode import autoregress
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.draft_length import FixedLength
+from specdec_cli.core.draft_temperature import to_draft_chain
 from specdec_cli.core.noise import Noise
 from specdec_cli.core.past import Past
 from specdec_cli.core.sampling.chain import SamplingChain
@@ -35,7 +37,7 @@ FILTERS: Final = {
     "default": SamplingChain(),
 }
 RULES: Final = ("match-the-sample", "coupled", "token", "block")
-EVERY: Final = 3
+EVERY: Final = 2
 """Tokens of the text from one block to the next."""
 
 Row = dict[str, float]
@@ -81,7 +83,7 @@ def measure(models: Models, text: str, chain: SamplingChain, arguments: argparse
     models.target.rewind(0)
     models.draft.rewind(0)
     for end in range(len(prompt), len(context), EVERY):
-        sampled, laws = block(models, context[:end], chain, chain, arguments.draft_tokens)
+        sampled, laws = block(models, context[:end], chain, to_draft_chain(chain), arguments.draft_tokens)
         found["α"].append(laws[0].overlap(sampled.distributions[0]))
         found["token"].append(1 + chained(accept_probability, sampled, laws))
         found["coupled"].append(1 + chained(agreement, sampled, laws))

@@ -5,59 +5,24 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from specdec_cli.catalog import Pair
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_MODEL, EXIT_OK
-from specdec_cli.generation import Generation, Grammar, Request
+from specdec_cli.generation import Generation
 from specdec_cli.llama import library
-from specdec_cli.llama.chat_template import Message
-from specdec_cli.llama.grammar import read_grammar
-from specdec_cli.llama.json_schema import json_schema_to_grammar
 from specdec_cli.llama.weights import Weights
+from specdec_cli.question import Question, read_grammar, to_request, to_tokens
 from specdec_cli.render import to_loading, to_logprobs, to_stats, to_status, to_summary
 from specdec_cli.sampling_settings import to_settings
-from specdec_cli.session import Listener, ModelSettings, Session
+from specdec_cli.session import Listener, Session
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
 
 JSON_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 """Control characters that JSON allows in a string and that a terminal would obey."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user says of an answer. `chain` holds only what is said, see `specdec_cli.sampling_settings`.
-
-    `draft_temperature` is auto, same or a number; `grammar` is a GBNF file, `json_schema` a file or the schema.
-    """
-
-    chain: Mapping[str, Any]
-    rule: str
-    seed: int
-    draft_tokens: int | None
-    draft_temperature: str
-    max_tokens: int | None
-    stops: tuple[str, ...]
-    grammar: Path | None
-    json_schema: str | None
-    logprobs: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of which pair, and how."""
-
-    pair: Pair
-    settings: ModelSettings
-    wishes: Wishes
-    text: str
-    system: str | None
-    raw: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +43,11 @@ def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int
         PipeClosedError: nobody reads the answer any more.
     """
     started = time.perf_counter()
+    grammar = read_grammar(question.wishes, terminal.notice)
     status = StatusLine(terminal, hidden=output.verbose)
     library.show_log(terminal.log if output.verbose else None)
-    grammar = _read_grammar(question.wishes)
     with _last_words(terminal, status), _open(question, status) as session:
-        generation = session.generate(_tokens(question, session), _to_request(question.wishes, session, grammar))
+        generation = session.generate(to_tokens(question, session), to_request(question.wishes, session, grammar))
         text = _stream(generation, status, output)
         generation.timing.total = time.perf_counter() - started
         if output.json:
@@ -115,40 +80,6 @@ def _open(question: Question, status: StatusLine) -> Session:
         status.show_loading(to_loading(role, share))
 
     return Session(question.pair, question.settings, Listener(progress, status.notice))
-
-
-def _read_grammar(wishes: Wishes) -> Grammar | None:
-    """The grammar of the answer, so that a fault in it is found before anything loads."""
-    if wishes.grammar is not None:
-        return Grammar(read_grammar(wishes.grammar), f"grammar {wishes.grammar}")
-    if wishes.json_schema is not None:
-        return Grammar(json_schema_to_grammar(wishes.json_schema), "the grammar of --json-schema")
-    return None
-
-
-def _to_request(wishes: Wishes, session: Session, grammar: Grammar | None) -> Request:
-    chain = session.chain(wishes.chain)
-    heat = wishes.draft_temperature
-    return Request(
-        chain=chain,
-        seed=wishes.seed,
-        draft_tokens=wishes.draft_tokens,
-        max_tokens=wishes.max_tokens,
-        stops=wishes.stops,
-        rule=wishes.rule,
-        draft_temperature=None if heat == "auto" else chain.temperature if heat == "same" else float(heat),
-        grammar=grammar,
-        logprobs=wishes.logprobs,
-    )
-
-
-def _tokens(question: Question, session: Session) -> list[int]:
-    if question.raw:
-        return session.prompt_from_text(question.text)
-    messages: list[Message] = [{"role": "user", "content": question.text}]
-    if question.system is not None:
-        messages.insert(0, {"role": "system", "content": question.system})
-    return session.prompt_from_messages(messages)
 
 
 def _stream(generation: Generation, status: StatusLine, output: OutputOptions) -> str:
@@ -189,7 +120,7 @@ def _to_json(question: Question, session: Session, generation: Generation, text:
     settings |= to_settings(request.chain) | {
         "pair": session.pair.name,
         "rule": request.rule,
-        "draft_temperature": question.wishes.draft_temperature,
+        "draft_temperature": request.draft_temperature,
         "grammar": request.grammar.text if request.grammar else None,
         "draft_tokens": generation.draft_tokens,
         "max_tokens": request.max_tokens,

@@ -37,7 +37,7 @@ class Grammar:
 class Request:
     """What an answer should be like. `draft_tokens` None is the pair's own, `max_tokens` None as many as fit.
 
-    `rule` is one of `core.verify.RULES`. `draft_temperature` None suits it to the target's. `logprobs` is how many
+    `rule` is one of `core.verify.RULES`. `draft_temperature` is auto, same or a number. `logprobs` is how many
     of the best alternatives to report for each token, None for nothing of the kind.
     """
 
@@ -47,7 +47,7 @@ class Request:
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
     rule: str = DEFAULT_RULE
-    draft_temperature: float | None = None
+    draft_temperature: str = "auto"
     grammar: Grammar | None = None
     logprobs: int | None = None
 

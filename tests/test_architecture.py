@@ -18,6 +18,7 @@ LAYERS = [
     {"cli"},
     {"commands"},
     {"answer", "prompt"},
+    {"question"},
     {"session"},
     {"generation"},
     {"drafters", "status", "render", "sampling_settings"},

@@ -79,8 +79,9 @@ def generate(
 
     specdec generate -m big.gguf -d small.gguf -f question.txt --json | jq .stats
     """
-    from specdec_cli.answer import OutputOptions, Question, Wishes, answer
+    from specdec_cli.answer import OutputOptions, answer
     from specdec_cli.prompt import read_prompt
+    from specdec_cli.question import Question, Wishes
     from specdec_cli.session import ModelSettings
     from specdec_cli.terminal import Terminal
 

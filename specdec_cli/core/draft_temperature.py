@@ -15,10 +15,12 @@ and learning the share online, also by how sure q is, does not get above this co
 """
 
 
-def to_draft_chain(chain: SamplingChain, temperature: float | None) -> SamplingChain:
-    """The chain that q goes through: that of the target with another temperature, `SHARE` of its own if None."""
-    if temperature is None:
+def to_draft_chain(chain: SamplingChain, temperature: str = "auto") -> SamplingChain:
+    """The chain that q goes through: that of the target at another `temperature`, which is auto, same or a number."""
+    if temperature == "same":
+        return chain
+    if temperature == "auto":
         return replace(chain, temperature=SHARE * chain.temperature)
     named = "temperature" in chain.samplers
     samplers = chain.samplers if named else (*chain.samplers, "temperature")
-    return replace(chain, temperature=temperature, samplers=samplers)
+    return replace(chain, temperature=float(temperature), samplers=samplers)

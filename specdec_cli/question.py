@@ -1,0 +1,91 @@
+"""What is asked of which pair: the user's words and wishes, and how they become tokens and a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specdec_cli.catalog import Pair
+from specdec_cli.generation import Grammar, Request
+from specdec_cli.llama.chat_template import Message
+from specdec_cli.llama.grammar import read_grammar as read_gbnf
+from specdec_cli.llama.json_schema import json_schema_to_grammar
+from specdec_cli.session import ModelSettings, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user says of an answer. `chain` holds only what is said, see `specdec_cli.sampling_settings`.
+
+    `draft_temperature` is auto, same or a number; `grammar` is a GBNF file, `json_schema` a file or the schema.
+    """
+
+    chain: Mapping[str, Any]
+    rule: str
+    seed: int
+    draft_tokens: int | None
+    draft_temperature: str
+    max_tokens: int | None
+    stops: tuple[str, ...]
+    grammar: Path | None
+    json_schema: str | None
+    logprobs: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of which pair, and how."""
+
+    pair: Pair
+    settings: ModelSettings
+    wishes: Wishes
+    text: str
+    system: str | None
+    raw: bool
+
+
+def read_grammar(wishes: Wishes, notice: Callable[[str], object]) -> Grammar | None:
+    """The grammar of the answer, read before anything loads; `notice` hears what of a schema it leaves out.
+
+    Raises:
+        UsageError: a file cannot be read, or a schema cannot be converted.
+    """
+    if wishes.grammar is not None:
+        return Grammar(read_gbnf(wishes.grammar), f"grammar {wishes.grammar}")
+    if wishes.json_schema is not None:
+        text, ignored = json_schema_to_grammar(wishes.json_schema)
+        if ignored:
+            notice(f"the answer will follow the schema but for its {', '.join(ignored)}")
+        return Grammar(text, "the grammar of --json-schema")
+    return None
+
+
+def to_request(wishes: Wishes, session: Session, grammar: Grammar | None) -> Request:
+    """What a loaded session can answer.
+
+    Raises:
+        UsageError: an option of the chain does not fit the model, such as the text of a token.
+    """
+    return Request(
+        chain=session.chain(wishes.chain),
+        seed=wishes.seed,
+        draft_tokens=wishes.draft_tokens,
+        max_tokens=wishes.max_tokens,
+        stops=wishes.stops,
+        rule=wishes.rule,
+        draft_temperature=wishes.draft_temperature,
+        grammar=grammar,
+        logprobs=wishes.logprobs,
+    )
+
+
+def to_tokens(question: Question, session: Session) -> list[int]:
+    """The prompt: raw text, or messages by the target's template."""
+    if question.raw:
+        return session.prompt_from_text(question.text)
+    messages: list[Message] = [{"role": "user", "content": question.text}]
+    if question.system is not None:
+        messages.insert(0, {"role": "system", "content": question.system})
+    return session.prompt_from_messages(messages)
