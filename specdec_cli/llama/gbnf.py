@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from specdec_cli.errors import UsageError
@@ -40,7 +41,6 @@ class _Item:
 
     name: str = ""
     optional: bool = False
-    repeated: bool = False
 
 
 _Sequence = list[_Item]
@@ -134,7 +134,6 @@ class _Reader:
             )
         item = self.rules[self._open[-1]][-1][-1]
         item.optional = item.optional or word[0] in "*?" or (bool(least) and int(least) == 0)
-        item.repeated = item.repeated or word[0] != "?"
 
     def _refuse(self) -> None:
         raise UsageError(
@@ -144,34 +143,19 @@ class _Reader:
 
 
 def _check_left_recursion(rules: _Rules, name: str) -> None:
-    """Refuse rules that can begin with themselves, also where everything before that may be empty.
-
-    Where nothing is left to come behind the repeated rule the engine's stack does not grow: it follows that well.
-    """
+    """Refuse rules that can begin with themselves, also where everything before that may be empty."""
     empty = _possibly_empty(rules)
-    beginnings = {rule: _beginnings(rules[rule], empty) for rule in rules}
-    for rule, following in beginnings.items():
-        for first in (each for each, grows in following.items() if grows):
-            if way := _way(first, rule, beginnings):
-                chain = [each.partition("(")[0] for each in (rule, *way)]
-                shown = [each for at, each in enumerate(chain) if each != chain[at - 1] or at == 0]
-                through = f" through {' > '.join(shown)}" if len(shown) > 1 else ""
-                raise UsageError(
-                    f"{name} is left-recursive: rule {chain[0]} can begin with itself{through}",
-                    hint='put what is repeated last: item ("+" item)*',
-                )
-
-
-def _way(start: str, end: str, beginnings: dict[str, dict[str, bool]]) -> list[str]:
-    """The rules from `start` to `end`, each of which can begin with the next; empty if there is no way."""
-    ways = {start: [start]}
-    open_ends = [start]
-    while open_ends and end not in ways:
-        rule = open_ends.pop(0)
-        for following in beginnings.get(rule, {}).keys() - ways.keys():
-            ways[following] = [*ways[rule], following]
-            open_ends.append(following)
-    return ways.get(end, [])
+    beginnings = {rule: {each for items in rules[rule] for each in _beginnings(items, empty)} for rule in rules}
+    try:
+        TopologicalSorter(beginnings).prepare()
+    except CycleError as error:
+        chain = [rule.partition("(")[0] for rule in reversed(error.args[1])]
+        shown = [rule for at, rule in enumerate(chain) if rule != chain[at - 1] or at == 0]
+        through = f" through {' > '.join(shown)}" if len(shown) > 1 else ""
+        raise UsageError(
+            f"{name} is left-recursive: rule {chain[0]} can begin with itself{through}",
+            hint='put what is repeated last: item ("+" item)*',
+        ) from None
 
 
 def _possibly_empty(rules: _Rules) -> set[str]:
@@ -188,13 +172,12 @@ def _possibly_empty(rules: _Rules) -> set[str]:
         empty |= more
 
 
-def _beginnings(alternatives: list[_Sequence], empty: set[str]) -> dict[str, bool]:
-    """The rules that one of `alternatives` may begin with, and whether more can come behind them in it."""
-    found: dict[str, bool] = {}
-    for items in alternatives:
-        for at, item in enumerate(items):
-            if item.name:
-                found[item.name] = found.get(item.name, False) or item.repeated or at + 1 < len(items)
-            if not (item.optional or item.name in empty):
-                break
+def _beginnings(items: _Sequence, empty: set[str]) -> set[str]:
+    """The rules that a sequence of `items` may begin with."""
+    found = set()
+    for item in items:
+        if item.name:
+            found.add(item.name)
+        if not (item.optional or item.name in empty):
+            break
     return found
