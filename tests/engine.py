@@ -11,7 +11,6 @@ from typing import Any, Final
 from specdec_cli.catalog import Pair
 from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import FixedLength
-from specdec_cli.core.noise import Noise
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.generation import Generation, Request
 from specdec_cli.llama.context import Context, ContextOptions
@@ -62,9 +61,12 @@ def decode(
     seed: int = 1,
     sampler: Sampler = RIGHT,
 ) -> list[Round]:
-    """All rounds of a run over fresh caches, plain without a `draft`. Nothing ends it but the budget."""
+    """All rounds of a run over fresh caches, plain without a `draft`. Nothing ends it but the budget.
+
+    The noise is that of the sampler's rule, so that plain decoding is what the rule is compared with.
+    """
     target.rewind(0)
-    noise = Noise(seed)
+    noise = sampler.rule.noise(seed)
     if draft is None:
         return list(autoregress(target, prompt, chain=chain, noise=noise, budget=budget, is_end=lambda _: False))
     draft.rewind(0)

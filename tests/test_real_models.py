@@ -6,6 +6,7 @@ can grow to 1/256 of an activation. On SmolLM2-135M Q4_1 that moves logits by up
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,18 +14,25 @@ import numpy as np
 import pytest
 
 from specdec_cli.catalog import Pair, find_pair
+from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.noise import Chance
 from specdec_cli.core.sampling.chain import SamplingChain
-from specdec_cli.core.verify import Kind
+from specdec_cli.core.verify import RULES, Kind
+from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.session import ModelSettings, Session
 from tests.engine import GREEDY, UNFILTERED, Notices, answer, decode, loaded, opened
 from tests.statistical import emitted
+from tests.wrong_samplers import Sampler
 
 pytestmark = pytest.mark.real
 
 NEAR_TIE = 1.0
 """Between two logits that are closer, rounding may decide: five times what it moves one by on the one CPU tried."""
+
+RACE_TIE = 0.5
+"""The same for the race of the coupled rule, in logarithms of scores: five times the most in six seeds on that CPU."""
 
 TEXT = "The lighthouse keeper wrote in his diary that the storm"
 
@@ -96,6 +104,60 @@ def test_greedy_text_with_and_without_a_draft_forks_at_a_near_tie_only(
     plain, drafted = emitted(decode(target, None, prompt, budget=60)), emitted(decode(target, draft, prompt, budget=60))
     fork = next((at for at, (ours, theirs) in enumerate(zip(plain, drafted, strict=True)) if ours != theirs), None)
     assert fork is None or _gap(target, [*prompt, *plain[:fork]]) < NEAR_TIE
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_model_in_f32_says_the_same_by_every_rule_as_when_it_drafts_for_itself(
+    exact_twins: tuple[Context, Context], prompt: list[int], rule: str
+) -> None:
+    sampler = Sampler(RULES[rule], ModelDrafter)
+    rounds = decode(*exact_twins, prompt, chain=UNFILTERED, draft_tokens=4, budget=24, sampler=sampler)
+    assert all(round_.accepted == round_.drafted for round_ in rounds)
+    if rule == "coupled":
+        plain = decode(exact_twins[0], None, prompt, chain=UNFILTERED, budget=24, sampler=sampler)
+        assert emitted(rounds) == emitted(plain)
+
+
+@pytest.mark.parametrize("rule", ["block", "coupled"])
+def test_a_model_nearly_always_keeps_its_own_samples_by_the_other_rules(
+    twins: tuple[Context, Context], prompt: list[int], rule: str
+) -> None:
+    sampler = Sampler(RULES[rule], ModelDrafter)
+    rounds = decode(*twins, prompt, chain=UNFILTERED, draft_tokens=4, budget=80, sampler=sampler)
+    overlaps = [overlap for round_ in rounds for overlap in round_.overlaps]
+    assert np.mean(overlaps) > 0.95
+    assert sum(round_.accepted for round_ in rounds) > 0.8 * len(overlaps)
+
+
+def _behind(p: Distribution, chance: Chance, token: int) -> float:
+    """By how much `token` loses the race of `chance`: the logarithm of how much likelier it had to be to win."""
+    low, high = 0.0, 0.0 if chance.emit(0, p) == token else 64.0
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        weights = p.weights.astype(np.float64)
+        weights[token] *= math.exp(middle)
+        low, high = (low, middle) if chance.emit(0, Distribution.of(weights)) == token else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_coupled_text_with_and_without_a_draft_forks_at_a_near_tie_of_the_race_only(
+    twins: tuple[Context, Context], prompt: list[int], seed: int
+) -> None:
+    target, draft = twins
+    sampler = Sampler(RULES["coupled"], ModelDrafter)
+    plain, drafted = (
+        emitted(decode(target, each, prompt, chain=UNFILTERED, budget=60, seed=seed, sampler=sampler))
+        for each in (None, draft)
+    )
+    fork = next((at for at, (ours, theirs) in enumerate(zip(plain, drafted, strict=True)) if ours != theirs), None)
+    if fork is not None:
+        context = [*prompt, *plain[:fork]]
+        target.rewind(0)
+        p = UNFILTERED.distribution(target.extend(context, rows=1)[0])
+        chance = RULES["coupled"].noise(seed).round(0, len(context))
+        gap = max(_behind(p, chance, text[fork]) for text in (plain, drafted))
+        assert gap < RACE_TIE, f"the texts fork after {fork} tokens, where the scores differ by {gap:.3f}"
 
 
 def test_the_default_pair_answers_a_question(smollm2: Path, capfd: pytest.CaptureFixture[str]) -> None:

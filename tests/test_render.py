@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.stats import Counters, Timing
-from specdec_cli.render import to_stats, to_status, to_summary
+from specdec_cli.render import to_logprobs, to_stats, to_status, to_summary
 
 SOME = Counters(
     rounds=10,
@@ -93,3 +95,22 @@ def test_the_statistics_are_strict_json_of_the_counters() -> None:
     assert stats["tokens_per_round"] == 3.2
     assert stats["tokens_per_second"] == pytest.approx(16)
     assert (stats["drafted_at"], stats["accepted_at"]) == ([10, 10, 10, 10], [9, 7, 4, 2])
+
+
+def test_log_probabilities_are_strict_json_with_null_for_the_impossible() -> None:
+    texts = [b"a", b"\xe2\x82", b"", b"\n"]
+    told = TokenLogprobs(Logprob(1, -0.5, -0.25), (Logprob(0, -1.5, -math.inf), Logprob(2, -math.inf, -math.inf)))
+    (given,) = json.loads(json.dumps(to_logprobs([told], texts), allow_nan=False))
+    best = given.pop("best")
+    half = "\N{REPLACEMENT CHARACTER}"
+    assert given == {"token": 1, "text": half, "bytes": [0xE2, 0x82], "logprob": -0.5, "chain_logprob": -0.25}
+    assert best == [
+        {"token": 0, "text": "a", "bytes": [97], "logprob": -1.5, "chain_logprob": None},
+        {"token": 2, "text": "", "bytes": [], "logprob": None, "chain_logprob": None},
+    ]
+    assert to_logprobs([], texts) == []
+
+
+def test_sampling_of_its_own_is_shown_only_where_there_is_some() -> None:
+    assert "its own sampling" not in summary()
+    assert "its own sampling: temperature 0, min_p 0.05 · seed" in summary(brought={"temperature": 0.0, "min_p": 0.05})

@@ -23,7 +23,7 @@ from tests.core.test_exactness import EXACT, HISTORY_CHAINS
 from tests.enumeration import Luck, SharedPaths, Text, fresh, text_law, total_variation
 from tests.loops import GREEDY, IN_FLOAT64, UNFILTERED, drafter_of
 from tests.statistical import emitted
-from tests.toys import ScriptedDrafter, TableModel, by_context
+from tests.toys import ScriptedDrafter, TableModel, by_context, by_last_token
 
 Edges = Sequence[Mapping[int, int]]
 """For each state the tokens that may come, and the state that each leads to."""
@@ -206,3 +206,42 @@ def test_the_coupled_rule_says_the_same_under_a_mask_with_any_draft_and_none() -
         target, enough = TableModel(P), FixedLength(3)
         told = speculate(target, drafter, PROMPT, mask=Automaton(CYCLE), enough=enough, rule=rule, **options)
         assert emitted(told) == wanted
+
+
+@pytest.mark.parametrize("chain", ["penalties", "dry", "greedy with penalties"])
+@pytest.mark.parametrize("name", RULES)
+def test_a_draft_equal_to_the_target_sees_what_it_sees_and_is_always_kept(name: str, chain: str) -> None:
+    rule, law = RULES[name], HISTORY_CHAINS[chain]
+    options: dict[str, Any] = {"chain": law, "noise": rule.noise(2), "budget": 60, "is_end": lambda _: False}
+    twin, mask = drafter_of(TableModel(P), law), Automaton(NO_TWO_OF_2)
+    rounds = list(speculate(TableModel(P), twin, PROMPT, enough=FixedLength(4), rule=rule, mask=mask, **options))
+    assert len(rounds) == 12
+    assert all(round_.accepted == round_.drafted == 4 for round_ in rounds)
+
+
+DEAD_END: Final[Edges] = ({0: 1, 1: 2}, {}, {0: 2, 1: 2, 2: 2})
+"""What may come first cannot always be followed."""
+
+
+def test_a_draft_that_has_nothing_to_say_under_a_mask_leaves_the_word_to_the_target() -> None:
+    target, draft = by_last_token([[-9, 9, 0]] * 3), by_last_token([[9, -9, 0]] * 3)
+    options: dict[str, Any] = {"noise": RULES["block"].noise(1), "budget": 5, "is_end": lambda _: False}
+    told = speculate(
+        TableModel(target),
+        drafter_of(TableModel(draft), UNFILTERED),
+        PROMPT,
+        chain=UNFILTERED,
+        enough=FixedLength(3),
+        mask=Automaton(DEAD_END),
+        **options,
+    )
+    assert emitted(told) == [1] * 5
+
+
+def test_a_mask_that_allows_only_tokens_unknown_to_the_draft_is_followed_without_it() -> None:
+    only_3: Edges = ({0: 1}, {3: 0})
+    options: dict[str, Any] = {"noise": RULES["block"].noise(1), "budget": 6, "is_end": lambda _: False}
+    drafter = ModelDrafter(TableModel(by_context(1, 3)), UNFILTERED, vocabulary=3, capacity=1 << 30)
+    target, mask = TableModel(by_context(1, 4)), Automaton(only_3)
+    told = speculate(target, drafter, PROMPT, chain=UNFILTERED, enough=FixedLength(3), mask=mask, **options)
+    assert emitted(told) == [0, 3, 0, 3, 0, 3]
