@@ -16,7 +16,7 @@ from specdec_cli.llama import library
 from specdec_cli.llama.weights import Weights
 from specdec_cli.question import Question, read_grammar, to_request, to_tokens
 from specdec_cli.render import to_loading, to_logprobs, to_stats, to_status, to_summary
-from specdec_cli.sampling_settings import to_settings
+from specdec_cli.sampling_settings import SEQUENCE_BREAKERS, to_settings
 from specdec_cli.session import Listener, Session
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
@@ -120,6 +120,7 @@ def _to_json(question: Question, session: Session, generation: Generation, text:
     settings |= to_settings(request.chain) | {
         "pair": session.pair.name,
         "rule": request.rule,
+        "dry_sequence_breaker": list(question.wishes.chain.get("dry_sequence_breaker", SEQUENCE_BREAKERS)),
         "draft_temperature": request.draft_temperature,
         "grammar": request.grammar.text if request.grammar else None,
         "draft_tokens": generation.draft_tokens,

@@ -10,6 +10,7 @@ from typing import Any
 from specdec_cli.catalog import Pair
 from specdec_cli.generation import Grammar, Request
 from specdec_cli.llama.chat_template import Message
+from specdec_cli.llama.gbnf import check_grammar
 from specdec_cli.llama.grammar import read_grammar as read_gbnf
 from specdec_cli.llama.json_schema import json_schema_to_grammar
 from specdec_cli.session import ModelSettings, Session
@@ -50,10 +51,12 @@ def read_grammar(wishes: Wishes, notice: Callable[[str], object]) -> Grammar | N
     """The grammar of the answer, read before anything loads; `notice` hears what of a schema it leaves out.
 
     Raises:
-        UsageError: a file cannot be read, or a schema cannot be converted.
+        UsageError: a file cannot be read, a schema cannot be converted, or a grammar cannot be used.
     """
     if wishes.grammar is not None:
-        return Grammar(read_gbnf(wishes.grammar), f"grammar {wishes.grammar}")
+        grammar = Grammar(read_gbnf(wishes.grammar), f"grammar {wishes.grammar}")
+        check_grammar(grammar.text, grammar.name)
+        return grammar
     if wishes.json_schema is not None:
         text, ignored = json_schema_to_grammar(wishes.json_schema)
         if ignored:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -49,7 +51,7 @@ def to_chain(given: Mapping[str, Any], brought: Mapping[str, Any], texts: TokenT
         if options.get(name) == -1:
             options[name] = context
     bias = tuple((texts.token_of(token), value) for token, value in options.pop("logit_bias", ()))
-    banned = tuple((token, float("-inf")) for token in texts.suppressed)
+    banned = tuple((token, -math.inf) for token in texts.suppressed)
     breakers = options.pop("dry_sequence_breaker", SEQUENCE_BREAKERS)
     if options.get("dry_multiplier"):
         options["dry_breakers"] = texts.breakers([text for text in breakers if text != "none"])
@@ -58,7 +60,9 @@ def to_chain(given: Mapping[str, Any], brought: Mapping[str, Any], texts: TokenT
 
 def to_settings(chain: SamplingChain) -> dict[str, Any]:
     """The options of `chain` as JSON has them; a ban, whose bias no number of JSON can say, is null."""
-    bias = {str(token): value if value > float("-inf") else None for token, value in chain.logit_bias}
+    bias: defaultdict[str, float] = defaultdict(float)
+    for token, value in chain.logit_bias:
+        bias[str(token)] += value
     options: dict[str, Any] = {each.name: getattr(chain, each.name) for each in fields(chain) if each.init}
     del options["dry_breakers"]
-    return options | {"logit_bias": bias}
+    return options | {"logit_bias": {token: value if value > -math.inf else None for token, value in bias.items()}}

@@ -116,7 +116,8 @@ class Session:
         Raises:
             UsageError: a value is outside its range, or a text is not one token.
         """
-        return to_chain(given, self.brought, self.texts, context=self.target.trained_context)
+        context = max(self.target.trained_context, self.settings.ctx_size or 0)
+        return to_chain(given, self.brought, self.texts, context=context)
 
     def prompt_from_messages(self, messages: Sequence[Message]) -> list[int]:
         """Tokens of a prompt that asks for the next message, by the target's chat template."""

@@ -91,8 +91,6 @@ def generate(
         raise UsageError("--raw has no place for a --system message", hint="put it into the prompt, or drop --raw")
     if max_tokens == 0:
         raise UsageError("--max-tokens 0 would say nothing", hint="1 or more, or -1 for as many as fit")
-    if stop and "" in stop:
-        raise UsageError("--stop needs some text", hint="an empty one would stop before the first word")
     if grammar is not None and json_schema is not None:
         raise UsageError("--grammar and --json-schema both say what to follow", hint="give one of them")
     if logprobs is not None and not json:

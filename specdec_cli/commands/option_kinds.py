@@ -34,6 +34,17 @@ def number(kind: type[Number], option: str, low: Number, high: Number) -> Callab
     return parse
 
 
+def some_text(option: str, hint: str) -> Callable[[str], str]:
+    """A parser of text that is not empty; `hint` says what an empty one would be good for."""
+
+    def parse(given: str) -> str:
+        if not given:
+            raise UsageError(f"{option} needs some text", hint=hint)
+        return given
+
+    return parse
+
+
 def whole(*flags: str, low: int, high: int = LARGEST_INT, panel: str, help: str) -> Any:
     """An option for a whole number."""
     return option(*flags, panel=panel, help=help, metavar="N", parser=number(int, flags[-1], low, high))

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from specdec_cli.commands.option_kinds import choice, option, whole
+from specdec_cli.commands.option_kinds import choice, option, some_text, whole
 from specdec_cli.limits import LONGEST_DRAFT
 
 PROMPT: Final = "Prompt and length"
@@ -41,7 +41,14 @@ MaxTokens = Annotated[
 ]
 Stop = Annotated[
     list[str] | None,
-    option("--stop", panel=PROMPT, metavar="TEXT", help="End just before TEXT; repeatable.", show_default=False),
+    option(
+        "--stop",
+        panel=PROMPT,
+        metavar="TEXT",
+        help="End just before TEXT; repeatable.",
+        show_default=False,
+        parser=some_text("--stop", "an empty one would stop before the first word"),
+    ),
 ]
 
 PairName = Annotated[

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from specdec_cli.commands.option_kinds import LARGEST_SEED, choice, number, option, whole
+from specdec_cli.commands.option_kinds import LARGEST_SEED, choice, number, option, some_text, whole
 from specdec_cli.core.sampling.order import DEFAULT_ORDER, to_samplers
 from specdec_cli.core.sampling.ranges import COUNTS, LARGEST_BIAS, RANGES
 from specdec_cli.errors import UsageError
@@ -119,7 +119,11 @@ Grammar = Annotated[
 JsonSchema = Annotated[
     str | None,
     option(
-        "--json-schema", panel=SAMPLING, metavar="FILE", help="The answer is JSON of a schema: a file, or its text."
+        "--json-schema",
+        panel=SAMPLING,
+        metavar="FILE",
+        help="The answer is JSON of a schema: a file, or its text.",
+        parser=some_text("--json-schema", "{} stands for any JSON"),
     ),
 ]
 

@@ -35,6 +35,8 @@ def token_logprobs(logits: Logits, p: Distribution, token: int, count: int) -> T
     that each of them has.
     """
     best = [int(each) for each in top_k_ids(logits, count)] if count else []
+    if logits.max() == np.inf:  # these leave no chance to the others, and are all alike
+        logits = np.where(logits == np.inf, np.float32(0), np.float32(-np.inf))
     highest = float(logits.max())
     whole = highest + math.log(float(np.exp(logits - highest, dtype=np.float64).sum()))
     found = [Logprob(each, float(logits[each]) - whole, _log(p.at(each))) for each in (token, *best)]

@@ -8,6 +8,7 @@ from specdec_cli.core.decode import Model, StopRule
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
 from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.core.sampling.masking import NothingAllowedError
 from specdec_cli.core.verify import Proposal
 
 
@@ -43,7 +44,10 @@ class ModelDrafter:
                 self.exhausted = True
                 break
             row = self._model.extend(unseen, rows=1)[0]
-            q = self._chain.distribution(row[: self._vocabulary], past)
+            try:
+                q = self._chain.distribution(row[: self._vocabulary], past)
+            except NothingAllowedError:  # a dead end for the draft, not for the target
+                break
             token = chance.draft(len(proposal.tokens), q)
             proposal = proposal.followed_by(token, q)
             past = past.followed_by(token)

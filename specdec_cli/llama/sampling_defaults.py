@@ -52,7 +52,7 @@ def read_sampling_defaults(path: Path, role: str) -> tuple[dict[str, Default], t
     mirostat, sequence = found.pop(MIROSTAT, None), found.pop(SEQUENCE, "")
     if mirostat:
         ignored.append(f"the {role}'s {MIROSTAT} {mirostat} is ignored: specdec has no such sampler")
-    if sequence and isinstance(sequence, str):
+    if isinstance(sequence, str) and sequence.strip():
         values["samplers"] = sequence
     elif sequence != "":
         ignored.append(f"the {role}'s {SEQUENCE} is ignored: it is no text")

@@ -124,7 +124,7 @@ def test_a_grammar_that_cannot_be_read_is_told_before_a_model_is_looked_for(
         ("{'type': 'object'}", "the schema of --json-schema is not JSON: "),
         ('{"$ref": "#/nowhere"}', "the schema of --json-schema cannot be converted: "),
         ("/no/such/schema.json", "schema /no/such/schema.json cannot be read: No such file or directory"),
-        ("", "schema "),
+        ("", "--json-schema needs some text"),
     ],
 )
 def test_a_schema_that_makes_no_grammar_is_told_before_a_model_is_looked_for(

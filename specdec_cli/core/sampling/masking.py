@@ -24,6 +24,10 @@ LARGEST_EXPONENT: Final = 700.0
 """The exponential of this is still a number."""
 
 
+class NothingAllowedError(ModelError):
+    """A mask leaves no token that the model could say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What the filters right behind the mask do; each value is None where that filter is not there.
@@ -63,7 +67,7 @@ def masked(candidates: Candidates, mask: Mask, outlook: Outlook) -> Candidates:
     """Those that `mask` allows; without some of them where `outlook` says that they make no difference.
 
     Raises:
-        ModelError: none is allowed.
+        NothingAllowedError: none is allowed.
     """
     looked_at, found = np.empty(0, np.intp), np.empty(0, np.intp)
     count = LOOK_FIRST
@@ -79,7 +83,7 @@ def masked(candidates: Candidates, mask: Mask, outlook: Outlook) -> Candidates:
     rest = np.delete(np.arange(candidates.size), looked_at)
     found = np.sort(np.concatenate([found, _allowed(candidates, mask, rest)]))
     if not found.size:
-        raise ModelError(
+        raise NothingAllowedError(
             "the grammar allows no token here",
             hint="the vocabulary may lack what it asks for, or --logit-bias bans it",
         )
