@@ -79,7 +79,7 @@ MEMORYLESS_P, MEMORYLESS_Q = by_last_token([[1.0, 0.2, -0.5, 0.4]] * 4), by_last
 
 
 @pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_statistics_pass_every_rule_with_its_own_noise(name: str, seed: int) -> None:
     rule = RULES[name]
     loop = speculative(MEMORYLESS_P, MEMORYLESS_Q, UNFILTERED, enough=3, rule=rule)
@@ -150,16 +150,15 @@ def test_at_temperature_0_all_rules_say_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("chain", ALL_CHAINS.values(), ids=ALL_CHAINS)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_coupled_rule_says_the_same_for_any_draft_any_length_and_none(chain: SamplingChain, seed: int) -> None:
-    target, rule, noise = by_context(21, 6), RULES["coupled"], SharedNoise(seed)
-    wanted = emitted(plain(target, chain)((0,), 60, noise))
+def test_the_coupled_rule_says_the_same_for_any_draft_any_length_and_none(chain: SamplingChain) -> None:
+    target, rule, noise = by_context(21, 6), RULES["coupled"], SharedNoise(1)
+    wanted = emitted(plain(target, chain)((0,), 40, noise))
     for draft in (by_context(22, 6), target, by_context(23, 6, spread=9), by_context(24, 5)):
-        for enough in (1, 3, 8, prefix_rules()["after token 1"]):
-            assert emitted(speculative(target, draft, chain, enough=enough, rule=rule)((0,), 60, noise)) == wanted
-    looked_up = run(TableModel(target), LookupDrafter(), chain=chain, budget=60, noise=noise, rule=rule)
+        for enough in (1, 8, prefix_rules()["after token 1"]):
+            assert emitted(speculative(target, draft, chain, enough=enough, rule=rule)((0,), 40, noise)) == wanted
+    looked_up = run(TableModel(target), LookupDrafter(), chain=chain, budget=40, noise=noise, rule=rule)
     assert emitted(looked_up) == wanted
-    greedy = run(TableModel(target), drafter_of(TableModel(target)), chain=chain, budget=60, noise=noise, rule=rule)
+    greedy = run(TableModel(target), drafter_of(TableModel(target)), chain=chain, budget=40, noise=noise, rule=rule)
     assert emitted(greedy) == wanted
 
 
