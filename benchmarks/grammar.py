@@ -66,6 +66,7 @@ class Run:
     counters: Counters
     seconds: float
     text: str
+    ended: bool
 
 
 def main() -> None:
@@ -80,7 +81,9 @@ def main() -> None:
         grammar, _ = json_schema_to_grammar(json.dumps(SCHEMA))
         mask = load_grammar(models.weights, grammar, name="the schema", texts=texts)
         print(f"{arguments.target.name} + {arguments.draft.name}, γ = {arguments.draft_tokens}, JSON of a schema\n")
-        print(f"{'filters':<10}{'':<16}{'tokens/s':>9}{'speed-up':>10}{'α':>7}{'tokens/round':>14}{'parse':>8}")
+        print(
+            f"{'filters':<10}{'':<16}{'tokens/s':>9}{'speed-up':>10}{'α':>7}{'tokens/round':>14}{'ended and parse':>16}"
+        )
         for name, chain in FILTERS.items():
             runs: dict[str, list[Run]] = {kind: [] for kind in KINDS}
             for seed in range(arguments.repeat):
@@ -106,12 +109,13 @@ def run(models: Models, chain: SamplingChain, mask: Mask, kind: str, seed: int, 
         drafter = drafter_of(models.draft, draft_chain, vocabulary=models.shared, capacity=models.draft.size)
         enough = FixedLength(length)
         rounds = speculate(models.target, drafter, prompt, noise=rule.noise(seed), enough=enough, rule=rule, **common)
-    counters, text = Counters(), b""
+    counters, text, ended = Counters(), b"", False
     started = time.perf_counter()
     for round_ in rounds:
         counters.add(round_)
+        ended = round_.ended
         text += b"".join(models.tokenizer.piece(token) for token in round_.tokens)
-    return Run(counters, time.perf_counter() - started, text.decode("utf-8", "replace"))
+    return Run(counters, time.perf_counter() - started, text.decode("utf-8", "replace"), ended)
 
 
 def show(filters: str, runs: dict[str, list[Run]]) -> None:
@@ -122,8 +126,9 @@ def show(filters: str, runs: dict[str, list[Run]]) -> None:
         alphas = [one.counters.alpha for one in each if one.counters.alpha is not None]
         alpha = f"{statistics.median(alphas):7.2f}" if alphas else f"{'n/a':>7}"
         per_round = statistics.median(one.counters.tokens_per_round or 0 for one in each)
-        parsed = sum(_parses(one.text) for one in each)
-        figures = f"{statistics.median(speeds):9.1f}{ratio:9.2f} ×{alpha}{per_round:14.2f}{parsed:>6}/{len(each)}"
+        ended = [one.text for one in each if one.ended]
+        parsed = f"{sum(map(_parses, ended))} of {len(ended)}"
+        figures = f"{statistics.median(speeds):9.1f}{ratio:9.2f} ×{alpha}{per_round:14.2f}{parsed:>16}"
         print(f"{filters:<10}{kind:<16}{figures}", flush=True)
 
 
