@@ -85,6 +85,8 @@ class TableModel:
 class ScriptedDrafter:
     """Proposes what `script` says follows the context, each token for certain. It notes where it was rewound to."""
 
+    name = "script"
+
     def __init__(self, script: Callable[[Sequence[int]], Sequence[int]]) -> None:
         self._script = script
         self.rewound_to: list[int] = []
@@ -93,12 +95,12 @@ class ScriptedDrafter:
         del prompt
 
     def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
-        proposal = Proposal()
+        proposal = Proposal(source=self.name)
         for token in self._script(context):
             if enough(proposal):
                 break
             q = Distribution.one_hot(token)
-            proposal = Proposal((*proposal.tokens, token), (*proposal.distributions, q))
+            proposal = proposal.followed_by(token, q)
         return proposal
 
     def rewind(self, length: int) -> None:

@@ -46,15 +46,27 @@ StopRule = Callable[[Proposal], bool]
 so that no drawn token is ever dropped: dropping one for its looks would bias the text."""
 
 
+Learn = Callable[[Proposal, Verdict], object]
+"""Who is told of every block and what became of it, for later rounds."""
+
+
 class Drafter(Protocol):
-    """Proposes tokens together with the distributions that it drew them from."""
+    """Proposes tokens together with the distributions that it drew them from. `name` is how statistics call it."""
+
+    @property
+    def name(self) -> str:
+        """What kind of drafter it is; the `source` of its proposals."""
+        ...
 
     def prefill(self, prompt: Sequence[int]) -> None:
         """Read the prompt ahead of the first round."""
         ...
 
     def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
-        """Draft after `context` until `enough`, drawing with `chance`; `past` is what its distributions depend on."""
+        """Draft after `context` until `enough`, drawing with `chance`; `past` is what its distributions depend on.
+
+        `enough` is first asked about an empty proposal that already says who drafts.
+        """
         ...
 
     def rewind(self, length: int) -> None:
@@ -68,7 +80,8 @@ class Round:
 
     `drafted` is cut together with the text: an end of generation that was drafted and kept, and what follows
     it, counts as neither kept nor rejected. A rejected one counts.
-    `overlaps` holds Σ min(p, q) of each examined position; `logprobs` is about each of `tokens`, if asked for.
+    `source` is who drafted; `overlaps` holds Σ min(p, q) of each examined position; `logprobs` is about each of
+    `tokens`, if asked for.
     """
 
     drafted: int
@@ -77,6 +90,7 @@ class Round:
     tokens: tuple[int, ...]
     overlaps: tuple[float, ...]
     ended: bool = False
+    source: str = ""
     logprobs: tuple[TokenLogprobs, ...] = ()
 
     @property
@@ -134,6 +148,7 @@ def speculate(
     budget: int,
     is_end: Callable[[int], bool],
     enough: StopRule,
+    learn: Learn | None = None,
     rule: Rule | None = None,
     mask: Mask | None = None,
     logprobs: int | None = None,
@@ -154,6 +169,8 @@ def speculate(
             rows = target.extend([*context[target.length :], *proposal.tokens], rows=len(proposal.tokens) + 1)
             scores = _Scores(rows, chain, past, proposal.tokens)
             verdict = rule.verify(proposal, scores, chance)
+            if learn is not None:
+                learn(proposal, verdict)
             round_ = _until_end(_record(proposal, verdict, scores, logprobs), is_end)
             context += round_.tokens
             for token in round_.tokens:
@@ -204,7 +221,8 @@ def _record(proposal: Proposal, verdict: Verdict, scores: _Scores, logprobs: int
     tokens = (*proposal.tokens[: verdict.accepted], verdict.token)
     known = scores.logprobs(tokens, logprobs)
     length = len(proposal.tokens)
-    return Round(length, verdict.accepted, verdict.kind, tokens, verdict.overlaps, logprobs=known)
+    overlaps, source = verdict.overlaps, proposal.source
+    return Round(length, verdict.accepted, verdict.kind, tokens, overlaps, source=source, logprobs=known)
 
 
 def _until_end(round_: Round, is_end: Callable[[int], bool]) -> Round:

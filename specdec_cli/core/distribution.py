@@ -70,6 +70,11 @@ class Distribution:
         """The token of a one-point distribution; None if there is more than one."""
         return int(self.ids[0]) if self.ids is not None and self.ids.size == 1 else None
 
+    @property
+    def collision(self) -> float:
+        """Σ p²: the chance that two draws agree, and how sure the distribution is."""
+        return min(1.0, float(np.dot(self.weights, self.weights)) / self.total**2)
+
     def at(self, token: int) -> float:
         """Probability of `token`; 0 outside the support."""
         if self.ids is None:

@@ -27,14 +27,20 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A drafted block: `tokens[i]` was drawn from `distributions[i]`, given the context and `tokens[:i]`."""
+    """A drafted block of the drafter `source`: `tokens[i]` was drawn from `distributions[i]`, given `tokens[:i]`.
+
+    `confidences[i]`, in 0..1, is how sure the drafter is of position i. It decides nothing but how far to draft.
+    """
 
     tokens: tuple[int, ...] = ()
     distributions: tuple[Distribution, ...] = ()
+    confidences: tuple[float, ...] = ()
+    source: str = ""
 
-    def followed_by(self, token: int, q: Distribution) -> Proposal:
+    def followed_by(self, token: int, q: Distribution, confidence: float = 1.0) -> Proposal:
         """One token longer."""
-        return Proposal((*self.tokens, token), (*self.distributions, q))
+        tokens, distributions = (*self.tokens, token), (*self.distributions, q)
+        return Proposal(tokens, distributions, (*self.confidences, confidence), self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ LONGEST: Final = 8
 class LookupDrafter:
     """Finds the longest recent n-gram in O(`LONGEST`) a token, whatever the length of the context."""
 
+    name: Final = "lookup"
     exhausted: Final = False
 
     def __init__(self) -> None:
@@ -40,7 +41,7 @@ class LookupDrafter:
         It ends before a token that a mask forbids, which the target would refuse.
         """
         self._index(context)
-        proposal = Proposal()
+        proposal = Proposal(source=self.name)
         start = self._match(context)
         if start is None:
             return proposal

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
 
 from specdec_cli.core.decode import Model, StopRule
+from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.sampling.masking import NothingAllowedError
+from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import Proposal
 
 
@@ -19,6 +24,8 @@ class ModelDrafter:
     never drawn; what the target has beyond it the draft reads as another token, since a guess may rest on
     anything. `capacity` is how many tokens the draft's cache can hold.
     """
+
+    name: Final = "model"
 
     def __init__(self, model: Model, chain: SamplingChain, *, vocabulary: int, capacity: int) -> None:
         self._model = model
@@ -35,7 +42,7 @@ class ModelDrafter:
 
     def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
         """See `Drafter.propose`. The last drafted token is left for the next round to evaluate."""
-        proposal = Proposal()
+        proposal = Proposal(source=self.name)
         if self.exhausted:
             return proposal
         unseen = self._readable(context[self._model.length :])
@@ -49,7 +56,7 @@ class ModelDrafter:
             except NothingAllowedError:  # a dead end for the draft, not for the target
                 break
             token = chance.draft(len(proposal.tokens), q)
-            proposal = proposal.followed_by(token, q)
+            proposal = proposal.followed_by(token, q, _confidence(q, row))
             past = past.followed_by(token)
             unseen = [token]
         return proposal
@@ -60,3 +67,11 @@ class ModelDrafter:
 
     def _readable(self, tokens: Sequence[int]) -> list[int]:
         return [min(token, self._vocabulary - 1) for token in tokens]
+
+
+def _confidence(q: Distribution, row: Logits) -> float:
+    """Σ q², the chance that two draws of q agree; the model's own share of its best token where q has no other."""
+    if q.certain is None:
+        return q.collision
+    best = row.max()
+    return 1 / float(np.exp(row - best).sum()) if best < np.inf else 1.0
