@@ -44,7 +44,12 @@ def test_a_drafted_end_is_cut_at_every_offset_of_a_block(offset: int) -> None:
     drafter = ScriptedDrafter(lambda context: says[len(context) - 1 :])
     (round_,) = run(target, drafter, enough=8, ends=[2])
     assert round_ == Round(
-        drafted=min(offset, 8), accepted=offset, last=None, tokens=(1,) * offset, overlaps=(1.0,) * offset, ended=True
+        drafted=min(offset, 8),
+        accepted=offset,
+        last=None,
+        tokens=(1,) * offset,
+        overlaps=(1.0,) * offset,
+        ended=True,
         source="script",
     )
     assert target.tokens == [A, *[1] * offset][:-1]
