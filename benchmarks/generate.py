@@ -1,6 +1,6 @@
 """What speculation brings on a pair of files, and what specdec itself costs.
 
-    python benchmarks/generate.py --target big.gguf --draft small.gguf
+    python -m benchmarks.generate --target big.gguf --draft small.gguf
 
 Runs that are compared alternate in one process, on one loaded pair; every figure is a median. Run it on an
 otherwise idle machine.

@@ -1,6 +1,6 @@
 """Tokens a target pass of each rule, and of the match-the-sample rule with an arg-max draft that llama.cpp uses.
 
-    python benchmarks/rules.py --target big.gguf --draft small.gguf
+    python -m benchmarks.rules --target big.gguf --draft small.gguf
 
 The target writes a text; at every few tokens of it the draft proposes a block, and the target scores it. How
 many tokens a rule then emits is not drawn but worked out: given the block and both models' distributions, the

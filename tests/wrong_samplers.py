@@ -1,4 +1,4 @@
-"""Samplers that are not lossless. Each is a mistake that a real system made; every layer of proof must reject it.
+"""Samplers that are not lossless. Each is a mistake that a real system made; the layers of proof must reject it.
 
 A sampler is a verification rule and a way to propose; both take any `Model`, a toy or a real one.
 """

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from specdec_cli.commands.option_kinds import LARGEST_SEED, choice, number, option, some_text, whole
 from specdec_cli.core.sampling.order import DEFAULT_ORDER, to_samplers
-from specdec_cli.core.sampling.ranges import COUNTS, LARGEST_BIAS, RANGES
+from specdec_cli.core.sampling.ranges import LARGEST_BIAS, RANGES
 from specdec_cli.errors import UsageError
 
 SAMPLING: Final = "Sampling (llama.cpp's defaults, unless the model file has its own)"
@@ -27,7 +27,6 @@ def _real(name: str, *, panel: str = SAMPLING, help: str) -> Any:
 
 def _count(name: str, *, low: int = 0, panel: str = SAMPLING, help: str) -> Any:
     """The option of the chain's number of tokens `name`."""
-    assert name in COUNTS
     return whole(f"--{name.replace('_', '-')}", low=low, panel=panel, help=help)
 
 
@@ -66,7 +65,7 @@ Rule = Annotated[
 ]
 Seed = Annotated[
     int,
-    whole("-s", "--seed", low=-1, high=LARGEST_SEED, panel=SAMPLING, help="The same N, the same text; -1: random."),
+    whole("-s", "--seed", low=-1, high=LARGEST_SEED, panel=SAMPLING, help="N repeats a run; -1: random."),
 ]
 Temperature = Annotated[float | None, _real("temperature", help="0: greedy, up to 100. Default: 0.8.")]
 DraftTemperature = Annotated[
@@ -74,14 +73,16 @@ DraftTemperature = Annotated[
     option(
         "--draft-temperature",
         panel=SAMPLING,
-        metavar="X",
+        metavar="HEAT",
         parser=_draft_temperature,
-        help="Of the draft alone, never changes the text's distribution: auto (0.85 of the target's), same, or X.",
+        help="Of the draft, which never changes the text's distribution: auto (0.85 of the target's), same, a number.",
     ),
 ]
 TopK = Annotated[int | None, _count("top_k", help="Only the N most likely; 0: all. Default: 40.")]
 TopP = Annotated[float | None, _real("top_p", help="Only the most likely that hold share X; 1: all. Default: 0.95.")]
-MinP = Annotated[float | None, _real("min_p", help="Only those X times as likely as the best; 0: all. Default: 0.05.")]
+MinP = Annotated[
+    float | None, _real("min_p", help="Only those at least X times as likely as the best; 0: all. Default: 0.05.")
+]
 TypicalP = Annotated[
     float | None, _real("typical_p", help="Only the most typical that hold share X; 1: all. Default: 1.")
 ]
@@ -92,7 +93,8 @@ XtcProbability = Annotated[
     float | None, _real("xtc_probability", help="Chance to leave out the most likely tokens. Default: 0.")
 ]
 XtcThreshold = Annotated[
-    float | None, _real("xtc_threshold", help="... all but the last of those above X. Default: 0.1; above 0.5: off.")
+    float | None,
+    _real("xtc_threshold", help="How likely XTC's are: above X, all but the last. Default: 0.1; above 0.5: off."),
 ]
 Samplers = Annotated[
     str | None,
@@ -135,13 +137,14 @@ RepeatLastN = Annotated[
 ]
 RepeatPenalty = Annotated[
     float | None,
-    _real("repeat_penalty", panel=REPETITION, help="Divides the logits of those tokens; 1: off. Default: 1."),
+    _real("repeat_penalty", panel=REPETITION, help="Divides the logits of tokens that came; 1: off. Default: 1."),
 ]
 PresencePenalty = Annotated[
-    float | None, _real("presence_penalty", panel=REPETITION, help="Taken off them once. Default: 0.")
+    float | None,
+    _real("presence_penalty", panel=REPETITION, help="Taken off the logits of tokens that came. Default: 0."),
 ]
 FrequencyPenalty = Annotated[
-    float | None, _real("frequency_penalty", panel=REPETITION, help="Taken off each time they came. Default: 0.")
+    float | None, _real("frequency_penalty", panel=REPETITION, help="Taken off for each time a token came. Default: 0.")
 ]
 DryMultiplier = Annotated[
     float | None,
@@ -149,10 +152,15 @@ DryMultiplier = Annotated[
 ]
 DryBase = Annotated[
     float | None,
-    _real("dry_base", panel=REPETITION, help="... times X for each token of the repetition. Default: 1.75."),
+    _real(
+        "dry_base",
+        panel=REPETITION,
+        help="DRY's penalty grows X times with each token of the repetition. Default: 1.75.",
+    ),
 ]
 DryAllowedLength = Annotated[
-    int | None, _count("dry_allowed_length", panel=REPETITION, help="... beyond the first N. Default: 2.")
+    int | None,
+    _count("dry_allowed_length", panel=REPETITION, help="Repetitions of up to N tokens go free of DRY. Default: 2."),
 ]
 DryPenaltyLastN = Annotated[
     int | None,

@@ -9,8 +9,8 @@ The words used everywhere in this package:
 - **accepted / correction / bonus**: the three kinds of emitted token: a kept draft; the token drawn from
   the residual after a rejection; the extra token after full acceptance (of γ = 0 drafts too).
 - **examined**: accepted tokens plus the rejected one: positions where a decision was made.
-- **alpha**, α: accepted / examined; its low-variance estimate is the mean of Σ min(p, q) over examined
-  positions.
+- **alpha**, α: accepted / examined; the mean of Σ min(p, q) over examined positions estimates that of the
+  token rule with less variance. The block rule keeps more than that, the coupled one less.
 - **acceptance rate**: accepted / drafted, what other tools print.
 
 This package knows nothing about files, clocks, terminals, llama.cpp or global randomness.

@@ -98,7 +98,7 @@ class Distribution:
         return column + columns * _invert(self.weights[column : columns * ROWS : columns], rest)
 
     def overlap(self, other: Distribution) -> float:
-        """Σ min(p, q) = 1 - total variation: the chance that a token drawn from one is kept by the other."""
+        """Σ min(p, q) = 1 - total variation: the chance that the token rule keeps what was drawn from the other."""
         for one, another in ((self, other), (other, self)):
             if (token := one.certain) is not None:
                 return another.at(token)

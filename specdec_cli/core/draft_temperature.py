@@ -16,7 +16,11 @@ and learning the share online, also by how sure q is, does not get above this co
 
 
 def to_draft_chain(chain: SamplingChain, temperature: str = "auto") -> SamplingChain:
-    """The chain that q goes through: that of the target at another `temperature`, which is auto, same or a number."""
+    """The chain that q goes through: that of the target at another `temperature`, which is auto, same or a number.
+
+    Where `samplers` leaves temperature out, none acts on the target: auto then acts on q no more than on p, but a
+    number is what the user says of q, and holds.
+    """
     if temperature == "same":
         return chain
     if temperature == "auto":

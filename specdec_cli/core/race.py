@@ -25,8 +25,8 @@ WIDTH: Final = 256
 DEPTH: Final = 64
 """Id x is in block (x // (WIDTH · DEPTH)) · WIDTH + x % WIDTH, whatever the size of the vocabulary."""
 
-FIRST_LOOK: Final = 16
-"""Blocks that are opened first, those of the best bounds."""
+FIRST_OPENED: Final = 16
+"""Blocks that are opened first, those of the best bounds; there are never fewer than `WIDTH`."""
 
 Key = tuple[int, int]
 """Two numbers of 64 bits that no other race shares."""
@@ -57,11 +57,10 @@ def _blocks(blocks: Ids, key: Key) -> tuple[Floats, Bits]:
 def _dense_winner(weights: Weights, key: Key) -> int:
     largest = _block_maxima(weights)
     bounds = largest / _blocks(np.arange(largest.size), key)[0]
-    looked_at = min(FIRST_LOOK, bounds.size)
-    blocks = np.argpartition(bounds, bounds.size - looked_at)[bounds.size - looked_at :]
-    token, score = _best_inside(blocks, weights, key)
+    opened = np.argpartition(bounds, bounds.size - FIRST_OPENED)[bounds.size - FIRST_OPENED :]
+    token, score = _best_inside(opened, weights, key)
     reached = np.flatnonzero(bounds >= score)
-    return token if reached.size <= looked_at else _best_inside(reached, weights, key)[0]
+    return token if reached.size <= FIRST_OPENED else _best_inside(reached, weights, key)[0]
 
 
 def _block_maxima(weights: Weights) -> Weights:
@@ -88,8 +87,8 @@ def _best_inside(blocks: Ids, weights: Weights, key: Key) -> tuple[int, float]:
 
 
 def _uniforms(bits: Bits) -> Floats:
-    """Numbers in (0, 1) from the upper 53 of 64 `bits`, never 0 or 1; the lower ones are free for another use."""
-    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    """Numbers in (0, 1) from the upper 52 of 64 `bits`, never 0 or 1; the lower ones are free for another use."""
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _hash(counters: Ids, key: int) -> Bits:

@@ -50,7 +50,10 @@ class Counters:
 
     @property
     def expected_alpha(self) -> float | None:
-        """Mean of Σ min(p, q) over examined positions: the same quantity with less variance."""
+        """Mean of Σ min(p, q) over examined positions: α of the token rule with less variance.
+
+        The block rule keeps more than that, the coupled one less.
+        """
         return self.overlap / self.examined if self.examined else None
 
     @property

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import groupby
 from typing import Final
 
 from specdec_cli.errors import UsageError
@@ -150,7 +151,7 @@ def _check_left_recursion(rules: _Rules, name: str) -> None:
         TopologicalSorter(beginnings).prepare()
     except CycleError as error:
         chain = [rule.partition("(")[0] for rule in reversed(error.args[1])]
-        shown = [rule for at, rule in enumerate(chain) if rule != chain[at - 1] or at == 0]
+        shown = [rule for rule, _ in groupby(chain)]
         through = f" through {' > '.join(shown)}" if len(shown) > 1 else ""
         raise UsageError(
             f"{name} is left-recursive: rule {chain[0]} can begin with itself{through}",

@@ -118,7 +118,7 @@ class _Repairs:
         kind = read.get("type")
         if "*" in read.get("properties", {}):
             raise ValueError('a property is named "*", which means any other to the converter')
-        if len(read.get("allOf", ())) == 1 and not read.keys() & {"oneOf", "anyOf", "properties"}:
+        if len(read.get("allOf", ())) == 1 and not read.keys() & KEYWORDS - {"type", "allOf"}:
             read["anyOf"] = read.pop("allOf")
         if isinstance(kind, list) and not read.keys() & {"$ref", "oneOf", "anyOf"}:
             del read["type"]
@@ -184,9 +184,9 @@ def _says_nothing(word: str, schema: Mapping[str, Any]) -> bool:
 
 def _overlooked(schema: Mapping[str, Any], targets: Mapping[str, Any]) -> set[str]:
     """The keywords of one `schema` that the converter does not read, or not in full."""
-    kind = schema.get("type")
+    kind = None if isinstance(schema.get("type"), list) else schema.get("type")
     relevant = schema.keys() & (OF_ALL.union(OF_TYPE.get(kind, ())) if kind else KEYWORDS)
-    readable = relevant - ({"allOf"} if kind not in (None, "object") else set())
+    readable = relevant - ({"allOf"} if kind not in (None, "object") else set())  # it reads allOf of objects only
     if not FORMATS.fullmatch(schema.get("format", "date")):
         readable -= {"format"}
     first = next((word for word in READ if word in readable), "")

@@ -9,6 +9,8 @@ from functools import cache
 from typing import Final
 
 UNESCAPED: Final = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E), (0x80, 0xD7FF), (0xE000, 0x10FFFF))
+"""All but controls, quotation mark, backslash and halves of surrogate pairs."""
+
 PIECE: Final = re.compile(
     r"""(?P<group>\((?!\?)|\(\?:|\)|\|)
       | (?P<times>[*+?]|\{\d+(?:,\d*)?\})\??

@@ -70,15 +70,18 @@ def _used(name: str, value: Scalar) -> int | float | None:
     if isinstance(value, (bool, str)) or value is None or not math.isfinite(value):
         return None
     if name in COUNTS:
-        counts = value == int(value) and COUNTS[name] <= value <= MOST
-        return None if not counts else max(int(value), 0) if name == "top_k" else int(value)  # below 0 top-k is off
+        if value != int(value) or not COUNTS[name] <= value <= MOST:
+            return None
+        return max(int(value), 0) if name == "top_k" else int(value)  # below 0 top-k is off
     low, high, _ = RANGES[name]
     rounded = round(value, DECIMALS)
     return float(rounded) if low <= rounded <= high else None
 
 
 def _shown(value: Scalar) -> str:
-    return "list" if value is None else f'"{value:.40}"' if isinstance(value, str) else str(value)
+    if value is None:
+        return "list"
+    return f'"{value:.40}"' if isinstance(value, str) else str(value)
 
 
 def _expected(name: str) -> str:

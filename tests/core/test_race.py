@@ -97,6 +97,12 @@ def test_noise_is_exponential_and_independent(ids: list[int]) -> None:
     assert follows(samples, dict.fromkeys(cells, 1 / len(cells)))
 
 
+def test_each_token_of_a_block_is_as_likely_as_the_others_to_have_its_least_noise() -> None:
+    block = 7 + race.WIDTH * np.arange(race.DEPTH)
+    owners = [int(noise(block, key_of(number)).argmin()) for number in range(8000)]
+    assert follows(owners, dict.fromkeys(range(race.DEPTH), 1 / race.DEPTH))
+
+
 def test_noise_differs_between_keys() -> None:
     one, other = noise(np.arange(3000), (1, 2)), noise(np.arange(3000), (2, 2))
     assert not np.isclose(one, other).any()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.past import Past
-from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, accept_probability
+from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, accept_probability, keep_probability
 from tests.enumeration import Paths, law_of, support, total_variation
 from tests.loops import IN_FLOAT64
 from tests.toys import TableModel, by_last_token
@@ -162,6 +162,21 @@ def test_a_kept_block_is_followed_by_a_token_of_the_row_after_it() -> None:
 def test_a_block_without_drafts_is_one_token_of_the_target() -> None:
     verdict = TokenRule().verify(Proposal(), lambda _: Distribution.one_hot(2), Luck())
     assert (verdict.accepted, verdict.token, verdict.kind, verdict.overlaps) == (0, 2, Kind.BONUS, ())
+
+
+def test_the_block_rule_keeps_all_where_draft_and_target_are_equal() -> None:
+    half = Distribution.of(np.array([0.5, 0.5]))
+    assert keep_probability(1, 1.0, Proposal((0, 1), (half, half)), lambda _: half) == 1
+
+
+@pytest.mark.parametrize("dense", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("share", [1.0, 0.7, 0.2, 0.0])
+def test_the_excess_is_what_a_share_of_p_has_beyond_q(dense: tuple[bool, bool], share: float) -> None:
+    laws = [P.weights, Q.weights]
+    p, q = (Distribution.of(law, None if whole else np.arange(4)) for law, whole in zip(laws, dense, strict=True))
+    wanted = np.maximum(share * P.weights - Q.weights, 0)
+    assert p.excess(q, share).weights == pytest.approx(wanted)
+    assert p.excess(q, share).total == pytest.approx(wanted.sum())
 
 
 def test_a_rejected_token_is_never_emitted() -> None:

@@ -1,8 +1,8 @@
 """The sampling chain: a row of logits becomes the distribution that the next token is drawn from.
 
-Samplers, order and defaults are those of llama.cpp (common/common.h). Both models of a pair go through the
-same chain, at every position with the tokens before it; what comes out of it *is* p and q. So every sampler
-is as lossless as every other.
+Samplers, order and defaults are those of llama.cpp (common/common.h). Both models of a pair go through one, at
+every position with the tokens before it, the draft at a temperature of its own; what comes out of it *is* p
+and q. So every sampler is as lossless as every other.
 
 To add one: its name goes to `order`, its options to `SamplingChain` and `ranges`, itself to `samplers`.
 """

@@ -1,4 +1,4 @@
-"""DRY against its plain form, and at its edges; against llama.cpp's see `test_sampling_oracle`."""
+"""DRY against its plain form, and at its edges; against llama.cpp's see `test_oracle`."""
 
 from __future__ import annotations
 
