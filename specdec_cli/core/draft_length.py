@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
-from specdec_cli.core.verify import Proposal
+from specdec_cli.core.costs import Costs
+from specdec_cli.core.estimates import DrafterEstimate
+from specdec_cli.core.verify import Proposal, Verdict
+
+LONGEST: Final = 16
+"""What the adaptive rule drafts at most; costs are measured up to one token more."""
+ROUNDS: Final = 60
+"""Recent rounds that tell what time is worth."""
+PRIOR_ROUNDS: Final = 8
+"""How many plain rounds the first belief is worth that time brings no more than plain decoding does."""
+FIRST_WAIT, LONGEST_WAIT = 40, 640
+"""Plain rounds until a draft that does not pay is tried again: ever more, as long as it goes on not to pay."""
+TRIAL_SHARE: Final = 0.015
+"""Of all time, what such trials may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +31,71 @@ class FixedLength:
     def __call__(self, proposal: Proposal) -> bool:
         """Whether `proposal` is long enough."""
         return len(proposal.tokens) >= self.tokens
+
+
+class AdaptiveLength:
+    """Draft as long as another token is worth its time, and not at all where plain decoding is faster.
+
+    Worth is tokens: the chance that the block is kept so far, times what is expected to be kept of the next j
+    tokens. Time is counted at the rate ρ that recent rounds brought, tokens for each plain step: to draft on
+    pays if for some j the one exceeds ρ times the other (the renewal-reward rate; never below 1, which is plain
+    decoding). A drawn token is always kept, and all that is learned is learned from earlier rounds, so every
+    rule of verification stays exact.
+    """
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+        self._estimates: dict[str, DrafterEstimate] = {}
+        self._recent: deque[tuple[int, float]] = deque(maxlen=ROUNDS)
+        self._rate = 1.0
+        self._reach: list[float] = [1.0]
+
+    def __call__(self, proposal: Proposal) -> bool:
+        """Whether `proposal` is long enough."""
+        length, drafter = len(proposal.tokens), self._drafter(proposal.source)
+        if length == 0:
+            self._reach = [1.0]
+        while len(self._reach) <= length:
+            self._reach.append(self._reach[-1] * drafter.acceptance(proposal.confidences[len(self._reach) - 1]))
+        if length >= LONGEST:
+            return True
+        return not (self._pays(proposal.source, length) or (length == 0 and self._is_due(proposal.source)))
+
+    def learn(self, proposal: Proposal, verdict: Verdict) -> None:
+        """Take note of what became of `proposal`; see `core.decode.Learn`."""
+        emitted, length, source = verdict.accepted + 1, len(proposal.tokens), proposal.source
+        drafter = self._drafter(source)
+        cost = self._costs.verify(length + 1) + self._costs.draft(source, length, drafter.unseen)
+        self._recent.append((emitted, cost))
+        tokens, time = (sum(each) + PRIOR_ROUNDS for each in zip(*self._recent, strict=True))
+        self._rate = max(1.0, tokens / time)
+        drafter.learn(proposal.confidences, verdict.overlaps)
+        for name, estimate in self._estimates.items():
+            estimate.note(drafted=name == source and length > 0, emitted=emitted, all_kept=verdict.accepted == length)
+
+    def _drafter(self, source: str) -> DrafterEstimate:
+        if source not in self._estimates:
+            self._estimates[source] = DrafterEstimate(FIRST_WAIT, LONGEST_WAIT)
+        return self._estimates[source]
+
+    def _is_due(self, source: str) -> bool:
+        """Whether `source` has not drafted for so long that trying it again costs little."""
+        drafter = self._drafter(source)
+        extra = self._costs.verify(2) - 1 + self._costs.draft(source, 1, drafter.unseen)
+        return drafter.idle >= max(drafter.wait, extra / TRIAL_SHARE)
+
+    def _pays(self, source: str, length: int) -> bool:
+        """Whether some number of tokens more is worth its time.
+
+        What the drafter has to read first is left out: it is read once, for all the blocks that follow.
+        """
+        drafter, costs = self._drafter(source), self._costs
+        verified, drafted = costs.verify(length + 1), costs.draft(source, length, 1)
+        gain, kept = 0.0, self._reach[length]
+        for longer in range(length + 1, LONGEST + 1):
+            kept *= drafter.survival(longer)
+            gain += kept
+            time = costs.verify(longer + 1) - verified + costs.draft(source, longer, 1) - drafted
+            if gain > self._rate * time:
+                return True
+        return False

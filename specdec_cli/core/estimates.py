@@ -1,0 +1,101 @@
+"""What is learned of a drafter while it drafts: how often it is right, by how sure it is and by its place in the block.
+
+A drafted token counts with Σ min(p, q), its chance to be kept, wherever the target examined it: that says more
+than whether it was kept. Nothing here knows about costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+BUCKETS: Final = 12
+"""Of confidence, equally wide."""
+MEMORY: Final = 60.0
+"""Examples that a mean remembers, older ones fading."""
+BELIEF: Final = 8.0
+"""Examples that the first belief about a bucket is worth: that its drafter is right as often as it is sure."""
+FIRST_SURVIVAL, SURVIVAL_BELIEF = 0.85, 4.0
+"""The first belief about every place in a block, and the examples that it is worth; it makes a start worth while."""
+KEPT_WHILE_IDLE: Final = 0.99
+"""Of what was seen, for each round without a draft: the text may have become easier, so the first belief returns."""
+FARTHER, SHARE = 2, 0.3
+"""What is seen at one place also counts, by this share, for so many places behind it."""
+
+
+@dataclass(slots=True)
+class _Mean:
+    """A mean with fading memory, which begins with the belief in `prior` as if from `belief` examples."""
+
+    prior: float
+    belief: float
+    sum: float = 0.0
+    weight: float = 0.0
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        self.sum += value * weight
+        self.weight += weight
+        if self.weight > MEMORY:
+            self.fade(MEMORY / self.weight)
+
+    def fade(self, share: float) -> None:
+        """Keep this `share` of what was seen."""
+        self.sum *= share
+        self.weight *= share
+
+    @property
+    def value(self) -> float:
+        return (self.prior * self.belief + self.sum) / (self.belief + self.weight)
+
+
+class DrafterEstimate:
+    """One drafter. `unseen` is how many tokens of the text it reads with its next first step.
+
+    `idle` is for how many rounds it has not drafted, and `wait` for how many it should not, if it does not pay.
+    """
+
+    def __init__(self, first_wait: int, longest_wait: int) -> None:
+        self.unseen = 1
+        self._by_confidence = [_Mean((bucket + 0.5) / BUCKETS, BELIEF) for bucket in range(BUCKETS)]
+        self._by_place: list[_Mean] = []
+        self.idle, self.wait = 0, first_wait
+        self._waits = first_wait, longest_wait
+
+    def acceptance(self, confidence: float) -> float:
+        """The chance that a token is kept of which the drafter is so sure, 0..1, all before it being kept."""
+        return self._by_confidence[_bucket(confidence)].value
+
+    def survival(self, place: int) -> float:
+        """The chance that token `place`, from 1, of a block is kept if all before it are, nothing else being known."""
+        return self._at(place).value
+
+    def learn(self, confidences: Sequence[float], overlaps: Sequence[float]) -> None:
+        """Of the examined tokens of a block, the first ones: Σ min(p, q) of each, and how sure the drafter was."""
+        for place, (confidence, overlap) in enumerate(zip(confidences, overlaps, strict=False), 1):
+            self._by_confidence[_bucket(confidence)].add(overlap)
+            self._at(place).add(overlap)
+            for farther in range(place + 1, place + 1 + FARTHER):
+                self._at(farther).add(overlap, SHARE)
+
+    def note(self, *, drafted: bool, emitted: int, all_kept: bool) -> None:
+        """A round is over that emitted `emitted` tokens, after a block of this drafter or without one."""
+        if not drafted:
+            self.idle += 1
+            for mean in (*self._by_confidence, *self._by_place):
+                mean.fade(KEPT_WHILE_IDLE)
+            self.unseen += emitted
+            return
+        first, longest = self._waits
+        self.wait = min(2 * self.wait, longest) if self.idle >= self.wait else first
+        self.idle = 0
+        self.unseen = 2 if all_kept else 1
+
+    def _at(self, place: int) -> _Mean:
+        while len(self._by_place) < place:
+            self._by_place.append(_Mean(FIRST_SURVIVAL, SURVIVAL_BELIEF))
+        return self._by_place[place - 1]
+
+
+def _bucket(confidence: float) -> int:
+    return min(int(confidence * BUCKETS), BUCKETS - 1)
