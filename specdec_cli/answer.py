@@ -10,17 +10,24 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from specdec_cli.core.draft_length import LONGEST
+from specdec_cli.core.estimates import FIRST_SURVIVAL
+from specdec_cli.core.theory import find_loss
+from specdec_cli.drafters.lookup import LookupDrafter
+from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_MODEL, EXIT_OK
 from specdec_cli.generation import Generation
 from specdec_cli.llama import library
 from specdec_cli.llama.weights import Weights
 from specdec_cli.question import Question, read_grammar, to_request, to_tokens
-from specdec_cli.render import to_loading, to_logprobs, to_stats, to_status, to_summary
+from specdec_cli.render import to_logprobs, to_loss_hint, to_progress, to_stats, to_status, to_summary
 from specdec_cli.sampling_settings import SEQUENCE_BREAKERS, to_settings
 from specdec_cli.session import Listener, Session
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
 
+ENOUGH: Final = 10
+"""Examined tokens from which α means something."""
 JSON_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 """Control characters that JSON allows in a string and that a terminal would obey."""
 
@@ -76,8 +83,8 @@ def _last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
 
 
 def _open(question: Question, status: StatusLine) -> Session:
-    def progress(role: str, share: float) -> None:
-        status.show_loading(to_loading(role, share))
+    def progress(task: str, share: float | None) -> None:
+        status.show_loading(to_progress(task, share))
 
     return Session(question.pair, question.settings, Listener(progress, status.notice))
 
@@ -108,6 +115,18 @@ def _summarise(generation: Generation, session: Session, question: Question, ter
         brought={name: value for name, value in session.brought.items() if name not in question.wishes.chain},
     )
     terminal.show(summary)
+    if (hint := _loss_hint(generation, session)) is not None:
+        terminal.notice(hint)
+
+
+def _loss_hint(generation: Generation, session: Session) -> str | None:
+    """Why drafting does not pay, if it does not and the costs are known."""
+    if generation.draft_tokens != "auto" or session.costs is None:
+        return None
+    counters, source = generation.counters, ModelDrafter.name if session.draft else LookupDrafter.name
+    alpha = counters.alpha if counters.alpha is not None and counters.examined >= ENOUGH else FIRST_SURVIVAL
+    loss = find_loss(alpha, session.costs, source, LONGEST)
+    return None if loss is None else to_loss_hint(loss, session.costs, source, alpha)
 
 
 def _where(weights: Weights) -> str:
@@ -120,6 +139,7 @@ def _to_json(question: Question, session: Session, generation: Generation, text:
     settings |= to_settings(request.chain) | {
         "pair": session.pair.name,
         "rule": request.rule,
+        "costs": asdict(session.costs) if session.costs and generation.draft_tokens == "auto" else None,
         "dry_sequence_breaker": list(question.wishes.chain.get("dry_sequence_breaker", SEQUENCE_BREAKERS)),
         "draft_temperature": request.draft_temperature,
         "grammar": request.grammar.text if request.grammar else None,

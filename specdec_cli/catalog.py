@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import platformdirs
 
 from specdec_cli.errors import ModelError, UsageError
-from specdec_cli.limits import LONGEST_DRAFT
+from specdec_cli.limits import LONGEST_DRAFT, DraftTokens
 
 DraftKind = Literal["lookup", "none"]
 PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
@@ -21,11 +21,11 @@ TOP_KEYS: Final = ("default", "pairs")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A target and its draft: files here, or a drafter that needs none. `draft_tokens` None is the default length."""
+    """A target and its draft: files here, or a drafter that needs none. `draft_tokens` None is the default, auto."""
 
     target: Path
     draft: Path | DraftKind
-    draft_tokens: int | None = None
+    draft_tokens: DraftTokens | None = None
     name: str | None = None
 
 
@@ -151,8 +151,8 @@ class _Check:
         for key in ("target", "draft"):
             self.source(entry.get(key, ""), key, where)
         length = entry.get("draft_tokens", 0)
-        whole = type(length) is int and 0 <= length <= LONGEST_DRAFT
-        self.that(whole, "draft_tokens", where, f"must be a whole number in 0..{LONGEST_DRAFT}")
+        valid = length == "auto" or (type(length) is int and 0 <= length <= LONGEST_DRAFT)
+        self.that(valid, "draft_tokens", where, f'must be "auto" or a whole number in 0..{LONGEST_DRAFT}')
         self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
 
     def source(self, source: Any, key: str, where: tuple[str, ...]) -> None:

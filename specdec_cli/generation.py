@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from specdec_cli.core.decode import Round, autoregress, speculate
-from specdec_cli.core.draft_length import FixedLength
+from specdec_cli.core.draft_length import AdaptiveLength, FixedLength
 from specdec_cli.core.logprobs import TokenLogprobs
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
@@ -17,6 +17,7 @@ from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import RULES, Kind
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
@@ -35,7 +36,7 @@ class Grammar:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an answer should be like. `draft_tokens` None is the pair's own, `max_tokens` None as many as fit.
+    """What an answer should be like. `draft_tokens` None is the pair's own or auto, `max_tokens` None as many as fit.
 
     `rule` is one of `core.verify.RULES`. `draft_temperature` is auto, same or a number. `logprobs` is how many
     of the best alternatives to report for each token, None for nothing of the kind.
@@ -43,7 +44,7 @@ class Request:
 
     chain: SamplingChain
     seed: int
-    draft_tokens: int | None = None
+    draft_tokens: DraftTokens | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
     rule: str = DEFAULT_RULE
@@ -56,7 +57,8 @@ class Generation:
     """Iterate it for the text of each round, token by token with its kind; the attributes follow along.
 
     An item may be empty: its text waits for the rest of a character, or may be the start of a stop string.
-    `draft` is the context of a draft model, None for a drafter that has none.
+    Without a `length` of blocks it is plain decoding. `draft` is the context of a draft model, None for a drafter
+    that has none.
 
     Raises:
         ModelError: llama.cpp failed; what was yielded before stays valid.
@@ -67,7 +69,7 @@ class Generation:
         *,
         prompt: Sequence[int],
         request: Request,
-        draft_tokens: int,
+        length: FixedLength | AdaptiveLength | None,
         mask: Mask | None,
         target: Context,
         drafter: ModelDrafter | LookupDrafter | None,
@@ -78,7 +80,6 @@ class Generation:
         notice: Callable[[str], None],
     ) -> None:
         self.prompt_tokens = len(prompt)
-        self.draft_tokens = draft_tokens
         self.context_size = target.size
         self.counters = Counters()
         self.timing = Timing(load=load_seconds)
@@ -86,6 +87,7 @@ class Generation:
         self.logprobs: list[TokenLogprobs] = []
         self._prompt = prompt
         self.request = request
+        self._length = length
         self._mask = mask
         self._target = target
         self._drafter = drafter
@@ -96,6 +98,13 @@ class Generation:
         self._noticed = False
         self._last_kind = Kind.BONUS
         self._text: TextStream[Kind] = TextStream(request.stops)
+
+    @property
+    def draft_tokens(self) -> DraftTokens:
+        """How many tokens are drafted a round; 0 for plain decoding."""
+        if isinstance(self._length, AdaptiveLength):
+            return "auto"
+        return 0 if self._length is None else self._length.tokens
 
     def __iter__(self) -> Iterator[list[Segment[Kind]]]:
         with self._interrupt:
@@ -140,10 +149,11 @@ class Generation:
             "mask": self._mask,
             "logprobs": request.logprobs,
         }
-        if self._drafter is None:
+        if self._drafter is None or self._length is None:
             return autoregress(self._target, self._prompt, **common)
-        enough = FixedLength(self.draft_tokens)
-        return speculate(self._target, self._drafter, self._prompt, **common, enough=enough, rule=rule)
+        length = self._length
+        learn = length.learn if isinstance(length, AdaptiveLength) else None
+        return speculate(self._target, self._drafter, self._prompt, **common, enough=length, learn=learn, rule=rule)
 
     def _tell(self, rounds: Iterator[Round]) -> list[Segment[Kind]] | None:
         """The text of the next round, counted and timed; None if the budget is spent."""

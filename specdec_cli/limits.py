@@ -1,6 +1,9 @@
-"""Limits that more than one room must agree on. Imports nothing, so that the command line can read them."""
+"""Limits and choices that more than one room must agree on. Imports nothing, so that the command line can read them."""
 
-from typing import Final
+from typing import Final, Literal
 
 LONGEST_DRAFT: Final = 128
 """Tokens drafted a round at most: each costs a row of logits in the target's compute buffers."""
+
+DraftTokens = int | Literal["auto"]
+"""A draft length as users give it."""

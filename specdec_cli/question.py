@@ -9,6 +9,7 @@ from typing import Any
 
 from specdec_cli.catalog import Pair
 from specdec_cli.generation import Grammar, Request
+from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.chat_template import Message
 from specdec_cli.llama.gbnf import check_grammar
 from specdec_cli.llama.grammar import read_grammar as read_gbnf
@@ -26,7 +27,7 @@ class Wishes:
     chain: Mapping[str, Any]
     rule: str
     seed: int
-    draft_tokens: int | None
+    draft_tokens: DraftTokens | None
     draft_temperature: str
     max_tokens: int | None
     stops: tuple[str, ...]

@@ -9,8 +9,11 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from specdec_cli.core.costs import Costs
 from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.stats import Counters, Timing
+from specdec_cli.core.theory import Loss
+from specdec_cli.limits import DraftTokens
 from specdec_cli.terminal import ONE_LINE
 
 MISSING: Final = "n/a"
@@ -23,13 +26,15 @@ ENDINGS: Final = {
 BAR_CELLS: Final = 24
 
 
-def to_loading(role: str, share: float) -> str:
-    """A bar for a model of which `share`, 0..1, is loaded."""
+def to_progress(task: str, share: float | None) -> str:
+    """What takes a while, with a bar if it is known that `share`, 0..1, of it is done."""
+    if share is None:
+        return task
     filled = round(BAR_CELLS * share)
-    return f"loading the {role} {'━' * filled}{'╌' * (BAR_CELLS - filled)} {share:4.0%}"
+    return f"{task} {'━' * filled}{'╌' * (BAR_CELLS - filled)} {share:4.0%}"
 
 
-def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> list[str]:
+def to_status(counters: Counters, timing: Timing, draft_tokens: DraftTokens) -> list[str]:
     """Parts of a line about an answer in the making, the most telling first."""
     speed = f"{_number(timing.rate(counters.tokens), 1)} tok/s"
     if not draft_tokens:
@@ -38,7 +43,7 @@ def to_status(counters: Counters, timing: Timing, draft_tokens: int) -> list[str
     return [
         f"α {_number(counters.alpha)}",
         f"{_number(counters.tokens_per_round, 1)} tok/round",
-        f"γ {draft_tokens}",
+        f"γ {draft_tokens if draft_tokens != 'auto' else _number(counters.drafted_per_round, 1)}",
         speed,
         f"draft/verify/sample {shares} %",
     ]
@@ -77,6 +82,20 @@ def to_summary(
     return Text(" · ".join(parts).translate(ONE_LINE), style="dim")
 
 
+def to_loss_hint(loss: Loss, costs: Costs, source: str, alpha: float) -> str:
+    """In words why drafting does not pay."""
+    checked = loss.length + 1
+    reasons = {
+        "verification too dear": f"checking {checked} tokens takes {costs.verify(checked):.1f} plain steps",
+        "draft too slow": f"a drafted token takes {costs.draft(source, 1, 1):.2f} of a plain step",
+        "draft too wrong": f"{alpha:.0%} of the guesses are right",
+    }
+    return (
+        f"drafting does not pay here: {reasons[loss.reason]}, so it would reach {loss.speed_up:.2f} × plain decoding"
+        " at best"
+    )
+
+
 def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
     """The `stats` object of --json: strict JSON, null where nothing was counted."""
     return {
@@ -90,6 +109,7 @@ def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:
         "expected_alpha": counters.expected_alpha,
         "acceptance_rate": counters.acceptance_rate,
         "tokens_per_round": counters.tokens_per_round,
+        "drafters": {name: {"drafted": each[0], "accepted": each[1]} for name, each in counters.by_source.items()},
         "drafted_at": counters.drafted_at,
         "accepted_at": counters.accepted_at,
         "tokens_per_second": timing.rate(counters.tokens),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from specdec_cli import calibration
 from specdec_cli.catalog import Pair
+from specdec_cli.core.costs import Costs
+from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
 from specdec_cli.core.draft_temperature import to_draft_chain
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
@@ -16,6 +19,7 @@ from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.generation import Generation, Request
+from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.chat_template import Message, render_messages
 from specdec_cli.llama.context import Context, ContextOptions
 from specdec_cli.llama.devices import gpu_names, usable_cpus
@@ -28,7 +32,15 @@ from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.sampling_settings import read_brought, to_chain
 from specdec_cli.vocabulary import check_same
 
-DEFAULT_DRAFT_TOKENS: Final = 4
+SETTINGS_OF_SPEED: Final = (
+    "threads",
+    "draft_threads",
+    "gpu_layers",
+    "draft_gpu_layers",
+    "flash_attn",
+    "cache_type_k",
+    "cache_type_v",
+)
 DEFAULT_CONTEXT: Final = 4096
 ROOM_TO_ANSWER: Final = 2048
 """Without --ctx-size the context is 4096 tokens or what prompt and answer need, within what the model knows."""
@@ -47,13 +59,14 @@ class ModelSettings:
     flash_attn: str = "auto"
     cache_type_k: str = "f16"
     cache_type_v: str = "f16"
+    recalibrate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told that a model is loading (role and share, 0..1), and what a user should notice."""
+    """Who is told what takes a while (with the share that is done, 0..1, if that is known), and of what to notice."""
 
-    progress: Callable[[str, float], None]
+    progress: Callable[[str, float | None], None]
     notice: Callable[[str], None]
 
 
@@ -71,6 +84,7 @@ class Session:
         self.settings = replace(settings, threads=threads, draft_threads=settings.draft_threads or threads)
         self.interrupt = Interrupt()
         self._listener = listener
+        self.costs: Costs | None = None
         self._contexts: list[Context] = []
         self._weights: list[Weights] = []
         started = time.perf_counter()
@@ -103,7 +117,7 @@ class Session:
             role,
             gpu_layers=gpu_layers,
             interrupt=self.interrupt,
-            on_progress=lambda share: self._listener.progress(role, share),
+            on_progress=lambda share: self._listener.progress(f"loading the {role}", share),
         )
         self._weights.append(weights)
         if self.pair.draft != "none":
@@ -137,16 +151,18 @@ class Session:
             raise UsageError("the prompt is empty", hint="this model has no token to begin a text from nothing")
         size = self._context_size(len(prompt), request.max_tokens)
         length = self.draft_tokens(request)
+        longest = LONGEST if length == "auto" else length
         mask: Mask | None = None
         if request.grammar is not None:
             mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
         self._close_contexts()
-        target = self._open_context(self.target, size, rows=length + 1)
+        target = self._open_context(self.target, size, rows=longest + 1)
         drafter, draft = self._open_drafter(request, size) if length else (None, None)
+        costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
         return Generation(
             prompt=prompt,
             request=request,
-            draft_tokens=length,
+            length=_to_rule(length, costs),
             mask=mask,
             target=target,
             drafter=drafter,
@@ -157,12 +173,25 @@ class Session:
             notice=self._listener.notice,
         )
 
-    def draft_tokens(self, request: Request) -> int:
-        """The draft length of `request`; 0 without a draft."""
+    def draft_tokens(self, request: Request) -> DraftTokens:
+        """The draft length of `request`: its own, that of the pair, or auto; 0 without a draft."""
         if self.pair.draft == "none":
             return 0
         chosen = request.draft_tokens if request.draft_tokens is not None else self.pair.draft_tokens
-        return DEFAULT_DRAFT_TOKENS if chosen is None else chosen
+        return "auto" if chosen is None else chosen
+
+    def _find_costs(self, target: Context, draft: Context | None, token: int) -> Costs:
+        """The costs of this pair on this machine: of this session, kept from an earlier run, or measured now."""
+        speed = [asdict(self.settings)[name] for name in SETTINGS_OF_SPEED]
+        key = calibration.key_of([each for each in (self.target, self.draft) if each], speed)
+        if self.costs is None and not self.settings.recalibrate:
+            self.costs = calibration.load(key)
+        if self.costs is None:
+            self._listener.progress("measuring how fast this machine is, once", None)
+            with self.interrupt:
+                self.costs = calibration.measure(target, {} if draft is None else {ModelDrafter.name: draft}, token)
+            calibration.save(key, self.costs)
+        return self.costs
 
     def _open_drafter(self, request: Request, size: int) -> tuple[ModelDrafter, Context] | tuple[LookupDrafter, None]:
         """The drafter of the pair for a context of `size` tokens, and the draft model's own context."""
@@ -221,6 +250,13 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _to_rule(length: DraftTokens, costs: Costs | None) -> FixedLength | AdaptiveLength | None:
+    if isinstance(length, int):
+        return FixedLength(length) if length else None
+    assert costs is not None
+    return AdaptiveLength(costs)
 
 
 def _check_rollback(weights: Weights) -> None:

@@ -19,6 +19,14 @@ F32: Final = 0
 """LLAMA_FTYPE_ALL_F32."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Measured costs are kept for this run of the tests alone, in their processes too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def attention_pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """The same F32 weights twice, the draft's logits two thirds of the target's: they agree where greedy."""

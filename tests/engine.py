@@ -118,8 +118,8 @@ def answer(
     settings: ModelSettings | None = None,
     **request: Any,
 ) -> Answer:
-    """What `pair` answers to a raw `prompt`; further arguments are the request's."""
-    memory = Notices()
+    """What `pair` answers to a raw `prompt`; further arguments are the request's. Without a `draft_tokens` it is 4."""
+    memory, request = Notices(), {"draft_tokens": 4, **request}
     with Session(pair, settings or ModelSettings(threads=1), memory.listener) as session:
         generation = session.generate(session.prompt_from_text(prompt), Request(chain=chain, seed=seed, **request))
         text = "".join(segment.text for segments in generation for segment in segments)

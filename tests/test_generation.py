@@ -30,7 +30,7 @@ def _pair(folder: Path, target: dict[int, dict[int, float]], draft: dict[int, di
 
 
 def _request(**wishes: Any) -> Request:
-    return Request(chain=GREEDY, seed=1, **wishes)
+    return Request(chain=GREEDY, seed=1, **{"draft_tokens": 4, **wishes})
 
 
 def _assert_consistent(given: Answer, tokens: int) -> None:

@@ -14,6 +14,7 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.generation import Request
+from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.weights import Weights
 from specdec_cli.session import ModelSettings, Session
@@ -35,7 +36,7 @@ def test_the_draft_loads_before_the_target(attention_pair: Pair) -> None:
     memory = Notices()
     with _open(attention_pair, memory):
         pass
-    assert list(dict.fromkeys(memory.loading)) == ["draft", "target"]
+    assert list(dict.fromkeys(memory.loading)) == ["loading the draft", "loading the target"]
     assert memory.notices == []
 
 
@@ -91,15 +92,16 @@ def test_greedy_text_does_not_depend_on_the_draft(attention_pair: Pair, draft: A
 
 
 @pytest.mark.parametrize(
-    ("pair_length", "wanted", "length"), [(None, None, 4), (6, None, 6), (6, 2, 2), (6, 0, 0), (0, None, 0)]
+    ("pair_length", "wanted", "length"),
+    [(None, None, "auto"), (6, None, 6), (6, 2, 2), (6, 0, 0), (0, None, 0), (6, "auto", "auto")],
 )
-def test_the_draft_length_is_asked_for_or_the_pairs_or_four(
-    attention_pair: Pair, pair_length: int | None, wanted: int | None, length: int
+def test_the_draft_length_is_asked_for_or_the_pairs_or_auto(
+    attention_pair: Pair, pair_length: DraftTokens | None, wanted: DraftTokens | None, length: DraftTokens
 ) -> None:
     pair = Pair(attention_pair.target, attention_pair.draft, pair_length)
     generation = answer(pair, max_tokens=50, draft_tokens=wanted).generation
     assert generation.draft_tokens == length
-    assert len(generation.counters.drafted_at) == length
+    assert len(generation.counters.drafted_at) == length or length == "auto"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def generate(
     threads: options.Threads = None,
     draft_threads: options.DraftThreads = None,
     batch_size: options.BatchSize = 2048,
+    recalibrate: options.Recalibrate = False,
     gpu_layers: options.GpuLayers = None,
     draft_gpu_layers: options.DraftGpuLayers = None,
     flash_attn: options.FlashAttn = "auto",
@@ -138,6 +139,7 @@ def generate(
         flash_attn=flash_attn,
         cache_type_k=cache_type_k,
         cache_type_v=cache_type_v,
+        recalibrate=recalibrate,
     )
     text = read_prompt(prompt if prompt is not None else prompt_option, file, terminal)
     if not raw and not text.strip():

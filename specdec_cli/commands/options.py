@@ -2,11 +2,11 @@
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from specdec_cli.commands.option_kinds import choice, option, some_text, whole
+from specdec_cli.commands.option_kinds import choice, number, option, some_text, whole
 from specdec_cli.limits import LONGEST_DRAFT
 
 PROMPT: Final = "Prompt and length"
@@ -15,6 +15,10 @@ SPEED: Final = "Speed and memory"
 OUTPUT: Final = "Output"
 
 CACHE_TYPES: Final = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+
+
+def _draft_tokens(given: str) -> Any:
+    return given if given == "auto" else number(int, "--draft-tokens", 0, LONGEST_DRAFT)(given)
 
 
 def _show_version(wanted: bool) -> None:
@@ -62,10 +66,18 @@ Draft = Annotated[
     option("-d", "--draft", panel=MODELS, metavar="FILE", help="The small one; or lookup, or none."),
 ]
 DraftTokens = Annotated[
-    int | None,
-    whole(
-        "-k", "--draft-tokens", low=0, high=LONGEST_DRAFT, panel=MODELS, help="Drafted a round; else the pair's or 4."
+    Any,
+    option(
+        "-k",
+        "--draft-tokens",
+        panel=MODELS,
+        metavar="N",
+        help="Drafted a round, or auto: as many as pay here, if any. Default: the pair's, or auto.",
+        parser=_draft_tokens,
     ),
+]
+Recalibrate = Annotated[
+    bool, option("--recalibrate", panel=SPEED, help="Measure anew how fast this machine is, for --draft-tokens auto.")
 ]
 Config = Annotated[
     Path | None, option("--config", panel=MODELS, metavar="FILE", help="A models.toml in place of your own.")

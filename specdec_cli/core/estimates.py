@@ -18,8 +18,9 @@ BELIEF: Final = 8.0
 """Examples that the first belief about a bucket is worth: that its drafter is right as often as it is sure."""
 FIRST_SURVIVAL, SURVIVAL_BELIEF = 0.85, 4.0
 """The first belief about every place in a block, and the examples that it is worth; it makes a start worth while."""
-KEPT_WHILE_IDLE: Final = 0.99
-"""Of what was seen, for each round without a draft: the text may have become easier, so the first belief returns."""
+FIRST_PATIENCE, MOST_PATIENCE = 100.0, 6400.0
+"""Of what was seen one part in so many is forgotten in each round without a draft, since the text may have become
+easier. Twice as long at each return from idleness, half as long at each block that follows another."""
 FARTHER, SHARE = 2, 0.3
 """What is seen at one place also counts, by this share, for so many places behind it."""
 
@@ -61,6 +62,7 @@ class DrafterEstimate:
         self._by_place: list[_Mean] = []
         self.idle, self.wait = 0, first_wait
         self._waits = first_wait, longest_wait
+        self._patience = FIRST_PATIENCE
 
     def acceptance(self, confidence: float) -> float:
         """The chance that a token is kept of which the drafter is so sure, 0..1, all before it being kept."""
@@ -83,9 +85,11 @@ class DrafterEstimate:
         if not drafted:
             self.idle += 1
             for mean in (*self._by_confidence, *self._by_place):
-                mean.fade(KEPT_WHILE_IDLE)
+                mean.fade(1 - 1 / self._patience)
             self.unseen += emitted
             return
+        more = 2.0 if self.idle else 0.5
+        self._patience = min(max(self._patience * more, FIRST_PATIENCE), MOST_PATIENCE)
         first, longest = self._waits
         self.wait = min(2 * self.wait, longest) if self.idle >= self.wait else first
         self.idle = 0

@@ -12,7 +12,8 @@ from specdec_cli.core.verify import Kind
 class Counters:
     """Sums over rounds. Always tokens = accepted + corrections + bonus, and 0 ≤ accepted ≤ examined ≤ drafted.
 
-    `drafted_at[i]` and `accepted_at[i]` count blocks whose i-th token was drafted and accepted.
+    `drafted_at[i]` and `accepted_at[i]` count blocks whose i-th token was drafted and accepted; `by_source` holds
+    drafted and accepted tokens of each drafter.
     """
 
     rounds: int = 0
@@ -24,6 +25,7 @@ class Counters:
     overlap: float = 0.0
     drafted_at: list[int] = field(default_factory=list)
     accepted_at: list[int] = field(default_factory=list)
+    by_source: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, round_: Round) -> None:
         """Count `round_`, which must already be cut to what was emitted."""
@@ -34,6 +36,10 @@ class Counters:
         self.bonus += round_.last is Kind.BONUS
         self.examined += len(round_.overlaps)
         self.overlap += sum(round_.overlaps)
+        if round_.drafted:
+            share = self.by_source.setdefault(round_.source, [0, 0])
+            share[0] += round_.drafted
+            share[1] += round_.accepted
         _count_positions(self.drafted_at, round_.drafted)
         _count_positions(self.accepted_at, round_.accepted)
         self.accepted_at += [0] * (len(self.drafted_at) - len(self.accepted_at))
@@ -60,6 +66,11 @@ class Counters:
     def acceptance_rate(self) -> float | None:
         """accepted / drafted."""
         return self.accepted / self.drafted if self.drafted else None
+
+    @property
+    def drafted_per_round(self) -> float | None:
+        """Drafted tokens a target pass."""
+        return self.drafted / self.rounds if self.rounds else None
 
     @property
     def tokens_per_round(self) -> float | None:

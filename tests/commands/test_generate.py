@@ -74,11 +74,12 @@ Generate = Callable[..., Outcome]
 
 @pytest.fixture
 def generate(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Generate:
-    """Run `specdec generate` in this process, with no terminal on any stream."""
+    """Run `specdec generate` in this process, with no terminal on any stream; without -k it drafts 4 tokens a round."""
 
     def start(*arguments: object, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = run(["generate", *ONE_THREAD, *map(str, arguments)])
+        length = () if "-k" in arguments else ("-k", 4)
+        code = run(["generate", *ONE_THREAD, *map(str, (*length, *arguments))])
         captured = capsysbinary.readouterr()
         return Outcome(code, captured.out.decode(), captured.err.decode())
 
@@ -245,7 +246,7 @@ def test_a_reader_that_leaves_ends_the_run_quietly_and_its_first_bytes_come_at_o
 def test_a_terminal_shows_the_answer_once_and_the_summary_after_it(
     columns: int, rows: int, target: Path, draft: Path
 ) -> None:
-    arguments = ["generate", "prompt", "-m", target, "-d", draft, *ONE_THREAD, "-s", "1"]
+    arguments = ["generate", "prompt", "-m", target, "-d", draft, *ONE_THREAD, "-k", "4", "-s", "1"]
     with PtyProcess(arguments, columns=columns, rows=rows) as process:
         assert process.wait() == 0
         expected = wrapped("".join(LINES), columns)
@@ -295,7 +296,7 @@ def test_a_file_gets_no_escapes_while_the_terminal_shows_the_statistics(target: 
 def test_colours_need_a_terminal_that_wants_them(
     environment: dict[str, str], colored: bool, target: Path, draft: Path
 ) -> None:
-    arguments = ["generate", "p", "-m", target, "-d", draft, *ONE_THREAD, "--color-tokens", "-q"]
+    arguments = ["generate", "p", "-m", target, "-d", draft, *ONE_THREAD, "-k", "4", "--color-tokens", "-q"]
     with PtyProcess(arguments, environment={"NO_COLOR": "", **environment}) as process:
         assert process.wait() == 0
         assert process.lines() == wrapped("".join(LINES), 80)

@@ -1,0 +1,120 @@
+"""How long passes take here: measured once for a pair on this machine, kept in the user's cache folder, then frozen.
+
+A run never looks at a clock to decide anything, so that a seed repeats it: it reads these numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+
+from specdec_cli.core.costs import Costs
+from specdec_cli.core.draft_length import LONGEST
+from specdec_cli.llama.context import Context
+from specdec_cli.llama.library import llama
+from specdec_cli.llama.weights import Weights
+
+LENGTHS: Final = (1, 2, 4, 8, LONGEST + 1, 3, 6, 5, 12, 7, 10, 14, 9, 11, 13, 15, 16)
+"""Passes over so many tokens are measured, the most telling first."""
+NEEDED: Final = 5
+"""How many of them must be; those that time does not suffice for lie on the line between their neighbours."""
+SECONDS: Final = 3.0
+"""For each model."""
+SWEEPS: Final = 6
+CONTEXT: Final = 32
+"""Tokens that are in the cache meanwhile."""
+
+
+def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Costs:
+    """Costs of passes of empty contexts over `token`; they are empty again afterwards.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+    """
+    passes = {name: _measure(draft, token, every_row=False) for name, draft in drafts.items()}
+    return Costs(_measure(target, token, every_row=True), passes)
+
+
+def _measure(context: Context, token: int, *, every_row: bool) -> tuple[float, ...]:
+    """The least seconds of a pass over 1 to LONGEST + 1 tokens: anything else on the machine can only add to them."""
+    context.extend([token] * CONTEXT, rows=0)
+    least: dict[int, float] = {}
+    started = time.perf_counter()
+    try:
+        _time(context, token, LENGTHS[0], every_row)  # the first one of all warms up
+        for sweep in range(SWEEPS):
+            for index, length in enumerate(LENGTHS):
+                if time.perf_counter() - started > SECONDS and (sweep or index >= NEEDED):
+                    break
+                seconds = _time(context, token, length, every_row)
+                least[length] = min(seconds, least.get(length, seconds))
+    finally:
+        context.rewind(0)
+    return tuple(_between(least, length) for length in range(1, LONGEST + 2))
+
+
+def _time(context: Context, token: int, length: int, every_row: bool) -> float:
+    started = time.perf_counter()
+    context.extend([token] * length, rows=length if every_row else 1)
+    context.rewind(CONTEXT)
+    return time.perf_counter() - started
+
+
+def _between(known: Mapping[int, float], length: int) -> float:
+    if length in known:
+        return known[length]
+    below, above = max(each for each in known if each < length), min(each for each in known if each > length)
+    return known[below] + (known[above] - known[below]) * (length - below) / (above - below)
+
+
+def key_of(weights: Sequence[Weights], settings: Sequence[Any]) -> str:
+    """What the costs of a pair depend on: files, backends, settings of speed, this machine and the library."""
+    files = [
+        [str(each.path.resolve()), each.path.stat().st_size, each.path.stat().st_mtime_ns, each.backend]
+        for each in weights
+    ]
+    machine = [platform.node(), platform.machine(), os.cpu_count(), llama().__version__]
+    return hashlib.sha256(json.dumps([files, list(settings), machine], default=str).encode()).hexdigest()[:32]
+
+
+def load(key: str) -> Costs | None:
+    """The kept costs of `key`; None if there are none, or none that can be read."""
+    entry: Any = _read().get(key)
+    try:
+        drafts = {name: tuple(map(float, seconds)) for name, seconds in entry["drafts"].items()}
+        return Costs(tuple(map(float, entry["target"])), drafts)
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return None
+
+
+def save(key: str, costs: Costs) -> None:
+    """Keep `costs`, whole or not at all; a cache folder that cannot be written costs a measurement each time."""
+    entries = _read() | {key: {"target": costs.target, "drafts": dict(costs.drafts)}}
+    path = _path()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(entries, file)
+        Path(file.name).replace(path)
+
+
+def _path() -> Path:
+    return platformdirs.user_cache_path("specdec", appauthor=False) / "costs.json"
+
+
+def _read() -> dict[str, Any]:
+    try:
+        entries = json.loads(_path().read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return entries if isinstance(entries, dict) else {}

@@ -1,0 +1,51 @@
+"""What speculation should bring, from how often a guess is right and what a round costs.
+
+Source: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding", section 3, with the
+measured cost of a pass over several tokens in place of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from specdec_cli.core.costs import Costs
+
+Reason = Literal["verification too dear", "draft too slow", "draft too wrong"]
+
+
+def expected_tokens(alpha: float, length: int) -> float:
+    """Tokens a round with `length` drafted ones, of which each is kept with chance `alpha` if those before it are."""
+    return length + 1.0 if alpha == 1 else (1 - alpha ** (length + 1)) / (1 - alpha)
+
+
+def speed_up(alpha: float, costs: Costs, source: str, length: int) -> float:
+    """Over plain decoding, of always drafting `length` tokens."""
+    return expected_tokens(alpha, length) / (costs.verify(length + 1) + costs.draft(source, length, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Why drafting does not pay: the best `length` above 0, its `speed_up`, and the `reason`."""
+
+    length: int
+    speed_up: float
+    reason: Reason
+
+
+def find_loss(alpha: float, costs: Costs, source: str, longest: int) -> Loss | None:
+    """What stands in the way, if even the best length of 1 to `longest` is slower than plain decoding.
+
+    Verification is, if drafts that cost nothing and are always right would not help; the cost of drafting is, if the
+    same drafts would pay if they cost nothing; else it is how often they are wrong.
+    """
+    lengths = range(1, longest + 1)
+    best = max(lengths, key=lambda length: speed_up(alpha, costs, source, length))
+    reached = speed_up(alpha, costs, source, best)
+    if reached >= 1:
+        return None
+    free = Costs(costs.target)
+    if max(speed_up(1.0, free, source, length) for length in lengths) < 1:
+        return Loss(best, reached, "verification too dear")
+    pays_if_free = max(speed_up(alpha, free, source, length) for length in lengths) >= 1
+    return Loss(best, reached, "draft too slow" if pays_if_free else "draft too wrong")

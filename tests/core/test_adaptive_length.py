@@ -1,0 +1,136 @@
+"""The adaptive draft length: exact whatever it learns, and never a bad bargain."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+import pytest
+
+from specdec_cli.core.costs import Costs
+from specdec_cli.core.decode import Round, speculate
+from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.draft_length import LONGEST, AdaptiveLength
+from specdec_cli.core.noise import ChanceSource, Noise
+from specdec_cli.core.past import Past
+from specdec_cli.core.verify import RULES, Kind, Proposal, Verdict
+from specdec_cli.drafters.model import ModelDrafter
+from tests.core.reference import plain_law
+from tests.enumeration import Luck, SharedPaths, Text, fresh, text_law, total_variation
+from tests.loops import GREEDY, IN_FLOAT64, drafter_of
+from tests.toys import LogitsOf, TableModel, by_context, chained
+
+IN_PAST = Past()
+FREE = Costs((1.0,) * (LONGEST + 1))
+MEMORY_BOUND = Costs(tuple(1 + 0.1 * n for n in range(LONGEST + 1)), {"model": (0.1,) * (LONGEST + 1)})
+DEAR = Costs(tuple(float(1 + n) for n in range(LONGEST + 1)), {"model": (0.8,) * (LONGEST + 1)})
+STEPPED = Costs(tuple(1.0 if n < 4 else 9.0 for n in range(LONGEST + 1)), {"model": (0.05,) * (LONGEST + 1)})
+
+
+def adaptive_run(
+    target: TableModel, draft: TableModel, costs: Costs, budget: int, noise: ChanceSource, rule: str = "token"
+) -> Generator[Round, None, None]:
+    length, sampled = AdaptiveLength(costs), not isinstance(noise, Noise)
+    chain = IN_FLOAT64 if sampled else GREEDY
+    drafter = drafter_of(draft, chain)
+    return speculate(
+        target,
+        drafter,
+        (0,),
+        chain=chain,
+        noise=noise,
+        budget=budget,
+        is_end=lambda _: False,
+        enough=length,
+        learn=length.learn,
+        rule=RULES[rule],
+    )
+
+
+@pytest.mark.parametrize(("rule", "luck"), [("token", fresh), ("block", fresh), ("coupled", SharedPaths)])
+@pytest.mark.parametrize("costs", [FREE, MEMORY_BOUND, DEAR], ids=["free", "memory-bound", "dear"])
+def test_what_it_learns_never_touches_the_law(rule: str, luck: Luck, costs: Costs) -> None:
+    p, q = by_context(1, 2), by_context(2, 2)
+
+    def loop(prompt: Text, budget: int, noise: ChanceSource) -> Generator[Round, None, None]:
+        return adaptive_run(TableModel(p), TableModel(q), costs, budget, noise, rule)
+
+    assert total_variation(text_law(loop, (0,), 5, luck), plain_law(p, IN_FLOAT64, (0,), 5)) <= 1e-12
+
+
+def greedy_rounds(target: LogitsOf, draft: LogitsOf, costs: Costs, budget: int = 400) -> list[Round]:
+    return list(adaptive_run(TableModel(target), TableModel(draft), costs, budget, Noise(1)))
+
+
+CIRCLE, OTHER = chained(0, 1, 2, vocabulary=4), chained(0, 2, 1, vocabulary=4)
+
+
+def test_a_draft_that_is_always_right_drafts_as_long_as_may_be() -> None:
+    rounds = greedy_rounds(CIRCLE, CIRCLE, FREE)
+    assert max(round_.drafted for round_ in rounds[-5:]) == LONGEST
+
+
+def test_a_draft_that_is_always_wrong_is_hardly_ever_tried() -> None:
+    rounds = greedy_rounds(CIRCLE, OTHER, MEMORY_BOUND)
+    assert sum(round_.drafted > 0 for round_ in rounds[50:]) <= 0.02 * len(rounds)
+
+
+def test_where_verification_is_dear_nothing_is_drafted() -> None:
+    rounds = greedy_rounds(CIRCLE, CIRCLE, DEAR, budget=60)
+    assert sum(round_.drafted for round_ in rounds) == 0
+
+
+def test_trying_again_costs_little_where_it_never_pays() -> None:
+    rounds = greedy_rounds(CIRCLE, OTHER, DEAR, budget=2000)
+    spent = sum(DEAR.verify(each.drafted + 1) + DEAR.draft("model", each.drafted, 40) - 1 for each in rounds)
+    assert sum(round_.drafted > 0 for round_ in rounds) > 0
+    assert spent <= 0.02 * len(rounds)
+
+
+def test_a_block_ends_where_one_more_row_would_cost_a_jump() -> None:
+    rounds = greedy_rounds(CIRCLE, CIRCLE, STEPPED)
+    assert {round_.drafted for round_ in rounds[5:-1]} == {3}
+
+
+def test_a_text_that_becomes_predictable_is_drafted_again() -> None:
+    length = AdaptiveLength(MEMORY_BOUND)
+    sure = Distribution.of(np.ones(1), np.array([1]))
+
+    def played(overlap: float, rounds: int) -> list[int]:
+        lengths = []
+        for _ in range(rounds):
+            proposal = Proposal(source="model")
+            while not length(proposal):
+                proposal = proposal.followed_by(1, sure, 0.9)
+            drafted = len(proposal.tokens)
+            kept = drafted if overlap == 1 else 0
+            overlaps = (overlap,) * min(kept + 1, drafted)
+            length.learn(proposal, Verdict(kept, 1, Kind.BONUS if kept == drafted else Kind.CORRECTION, overlaps))
+            lengths.append(drafted)
+        return lengths
+
+    assert sum(played(0.0, 60)[-20:]) <= 2
+    assert np.mean(played(1.0, 200)[-50:]) > 5
+
+
+def test_the_same_history_gives_the_same_lengths() -> None:
+    lengths = [
+        [round_.drafted for round_ in greedy_rounds(by_context(5, 6), by_context(6, 6), MEMORY_BOUND, 100)]
+        for _ in range(2)
+    ]
+    assert lengths[0] == lengths[1]
+
+
+def test_confidence_is_how_sure_q_is() -> None:
+    model = TableModel(by_context(1, 5))
+    drafter = ModelDrafter(model, IN_FLOAT64, vocabulary=5, capacity=99)
+    asked: list[Proposal] = []
+
+    def enough(proposal: Proposal) -> bool:
+        asked.append(proposal)
+        return len(proposal.tokens) == 3
+
+    proposal = drafter.propose((0,), IN_PAST, enough, Noise(1).round(0, 0))
+    assert asked[0].source == "model"
+    for q, confidence in zip(proposal.distributions, proposal.confidences, strict=True):
+        assert confidence == pytest.approx(float(((q.weights / q.total) ** 2).sum()))

@@ -1,0 +1,92 @@
+"""What passes cost is measured once, kept for this pair and these settings, and survives a damaged file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from specdec_cli import calibration
+from specdec_cli.catalog import Pair
+from specdec_cli.core.costs import Costs
+from specdec_cli.core.draft_length import LONGEST
+from specdec_cli.generation import Request
+from specdec_cli.session import ModelSettings, Session
+from tests.engine import GREEDY, Notices, answer, loaded, opened
+
+COSTS = Costs((0.1, 0.2), {"model": (0.05, 0.06)})
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "specdec" / "costs.json"
+
+
+def test_every_length_has_a_time_and_the_caches_are_left_empty(attention_pair: Pair) -> None:
+    assert isinstance(attention_pair.draft, Path)
+    with opened(attention_pair.target, rows=LONGEST + 1) as target, opened(attention_pair.draft, rows=1) as draft:
+        costs = calibration.measure(target, {"model": draft}, 65)
+        assert target.length == draft.length == 0
+    assert len(costs.target) == len(costs.drafts["model"]) == LONGEST + 1
+    assert min(*costs.target, *costs.drafts["model"]) > 0
+
+
+def test_costs_are_kept_by_their_key(cache: Path) -> None:
+    calibration.save("one", COSTS)
+    calibration.save("two", Costs((1.0,)))
+    assert calibration.load("one") == COSTS
+    assert calibration.load("three") is None
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"one": 3}', '{"one": {"target": ["x"], "drafts": {}}}'])
+def test_a_damaged_file_is_as_good_as_none(cache: Path, content: str) -> None:
+    cache.parent.mkdir()
+    cache.write_text(content)
+    assert calibration.load("one") is None
+    calibration.save("one", COSTS)
+    assert calibration.load("one") == COSTS
+
+
+def test_a_folder_that_cannot_be_written_is_no_failure(cache: Path) -> None:
+    cache.parent.write_text("a file in its place")
+    calibration.save("one", COSTS)
+    assert calibration.load("one") is None
+
+
+def test_a_pair_is_measured_once_and_again_when_asked(attention_pair: Pair, cache: Path) -> None:
+    def measured(*, recalibrate: bool = False) -> bool:
+        memory = Notices()
+        with Session(attention_pair, ModelSettings(threads=1, recalibrate=recalibrate), memory.listener) as session:
+            session.costs = None
+            prompt = session.prompt_from_text("x")
+            list(session.generate(prompt, Request(chain=GREEDY, seed=1, draft_tokens="auto", max_tokens=4)))
+        return any(task.startswith("measuring") for task in memory.loading)
+
+    assert measured()
+    assert not measured()
+    assert measured(recalibrate=True)
+
+
+def test_nothing_is_measured_for_a_fixed_length(attention_pair: Pair, cache: Path) -> None:
+    answer(attention_pair, max_tokens=4, draft_tokens=3)
+    assert not cache.exists()
+
+
+def test_the_key_tells_files_and_settings_apart(attention_pair: Pair, bad_draft_pair: Pair) -> None:
+    assert isinstance(attention_pair.draft, Path)
+    with loaded(attention_pair.target) as target, loaded(attention_pair.draft) as draft:
+        keys = [
+            calibration.key_of([target, draft], [1]),
+            calibration.key_of([target], [1]),
+            calibration.key_of([target, draft], [2]),
+            calibration.key_of([draft, target], [1]),
+        ]
+        assert calibration.key_of([target, draft], [1]) == keys[0]
+    assert len(set(keys)) == len(keys)
+
+
+def test_greedy_text_is_the_same_at_an_adaptive_length(attention_pair: Pair, bad_draft_pair: Pair) -> None:
+    plain = answer(Pair(attention_pair.target, "none"), max_tokens=60).text
+    for pair in (attention_pair, bad_draft_pair, Pair(attention_pair.target, "lookup")):
+        assert answer(pair, max_tokens=60, draft_tokens="auto").text == plain
