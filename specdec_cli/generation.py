@@ -17,12 +17,14 @@ from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import RULES, Kind
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.drafters.translated import TranslatedDrafter
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
 
 DEFAULT_RULE: Final = "block"
+AnyDrafter = ModelDrafter | TranslatedDrafter | LookupDrafter
 FinishReason = Literal["stop", "length", "context", "interrupted"]
 
 
@@ -72,7 +74,7 @@ class Generation:
         length: FixedLength | AdaptiveLength | None,
         mask: Mask | None,
         target: Context,
-        drafter: ModelDrafter | LookupDrafter | None,
+        drafter: AnyDrafter | None,
         draft: Context | None,
         tokenizer: Tokenizer,
         interrupt: Interrupt,

@@ -12,13 +12,12 @@ from specdec_cli import calibration
 from specdec_cli.catalog import Pair
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
-from specdec_cli.core.draft_temperature import to_draft_chain
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
-from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.drafting import Translation, open_drafter, to_translation
 from specdec_cli.errors import ModelError, UsageError
-from specdec_cli.generation import Generation, Request
+from specdec_cli.generation import AnyDrafter, Generation, Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.chat_template import Message, render_messages
 from specdec_cli.llama.context import Context, ContextOptions
@@ -30,7 +29,7 @@ from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.sampling_settings import read_brought, to_chain
-from specdec_cli.vocabulary import check_same
+from specdec_cli.vocabulary import SAMPLE, find_overlap, first_difference
 
 SETTINGS_OF_SPEED: Final = (
     "threads",
@@ -97,17 +96,22 @@ class Session:
         self.load_seconds = time.perf_counter() - started
 
     def _load(self, pair: Pair) -> None:
-        vocabulary = read_vocabulary(pair.target, "target")
+        vocabulary, overlap = read_vocabulary(pair.target, "target"), None
         self.brought, ignored = read_brought(pair.target, "target")
         for complaint in ignored:
             self._listener.notice(complaint)
         self.draft: Weights | None = None
         if isinstance(pair.draft, Path):
-            check_same(vocabulary, read_vocabulary(pair.draft, "draft"))
+            theirs = read_vocabulary(pair.draft, "draft")
+            overlap = find_overlap(vocabulary, theirs) if first_difference(vocabulary, theirs) else None
             self.draft = self._load_weights(pair.draft, "draft", self.settings.draft_gpu_layers)
         self.target = self._load_weights(pair.target, "target", self.settings.gpu_layers)
         self.tokenizer = Tokenizer(self.target)
         self.texts = TokenTexts(self.target)
+        self._translation: Translation | None = None
+        if overlap is not None and self.draft is not None:
+            self._translation = to_translation(overlap, self.tokenizer, self.draft)
+            self._listener.notice(self._translation.overlap.notice(self.tokenizer.encode(SAMPLE)))
 
     def _load_weights(self, path: Path, role: str, gpu_layers: int | None) -> Weights:
         if gpu_layers and not gpu_names():
@@ -157,7 +161,8 @@ class Session:
             mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
         self._close_contexts()
         target = self._open_context(self.target, size, rows=longest + 1)
-        drafter, draft = self._open_drafter(request, size) if length else (None, None)
+        draft = self._open_draft(size) if length and self.draft is not None else None
+        drafter = self._open_drafter(request, draft) if length else None
         costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
         return Generation(
             prompt=prompt,
@@ -193,15 +198,14 @@ class Session:
             calibration.save(key, self.costs)
         return self.costs
 
-    def _open_drafter(self, request: Request, size: int) -> tuple[ModelDrafter, Context] | tuple[LookupDrafter, None]:
-        """The drafter of the pair for a context of `size` tokens, and the draft model's own context."""
-        if self.draft is None:
-            return LookupDrafter(), None
-        capacity = min(size, self.draft.trained_context)
-        shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
-        context = self._open_context(self.draft, capacity, rows=1)
-        chain = to_draft_chain(request.chain, request.draft_temperature)
-        return ModelDrafter(context, chain, vocabulary=shared, capacity=capacity), context
+    def _open_draft(self, size: int) -> Context:
+        """A context of the draft model for a context of the target of `size` tokens."""
+        assert self.draft is not None
+        return self._open_context(self.draft, min(size, self.draft.trained_context), rows=1)
+
+    def _open_drafter(self, request: Request, draft: Context | None) -> AnyDrafter:
+        shared = min(self.draft.vocabulary_size if self.draft else 0, self.target.vocabulary_size)
+        return open_drafter(request, self.target, draft, translation=self._translation, shared=shared)
 
     def _context_size(self, prompt: int, max_tokens: int | None) -> int:
         trained = self.target.trained_context

@@ -20,6 +20,7 @@ LAYERS = [
     {"answer", "prompt"},
     {"question"},
     {"session"},
+    {"drafting"},
     {"generation", "calibration"},
     {"drafters", "status", "render", "sampling_settings"},
     {"llama", "catalog", "terminal", "memory"},

@@ -95,6 +95,25 @@ def attention_toy(scale: float = 1.0, *, extra: Sequence[bytes] = (), seed: int 
     return Toy(tensors, tokens, kinds, _metadata(layers=2))
 
 
+def dressed(
+    layers: Mapping[str, Matrix],
+    architecture: str,
+    settings: Mapping[str, Any],
+    *,
+    scale: float,
+    seed: int,
+    final_norm: str = "output_norm.weight",
+) -> Toy:
+    """A toy of another `architecture`: its two `layers` and `settings` with the vocabulary, embedding and output."""
+    attention = attention_toy(scale, seed=seed)
+    ends = {name: attention.tensors[name] for name in ("token_embd.weight", "output.weight")}
+    shared = {name.replace("llama.", f"{architecture}.", 1): value for name, value in attention.metadata.items()}
+    own = {f"{architecture}.{name}": value for name, value in settings.items()}
+    tensors = {**ends, final_norm: attention.tensors["output_norm.weight"], **layers}
+    metadata = {**shared, "general.architecture": architecture, **own}
+    return Toy(tensors, attention.tokens, attention.kinds, metadata)
+
+
 def memoryless_toy(table: Mapping[int, Logits], default: Logits, *, extra: Sequence[bytes] = ()) -> Toy:
     """After each token the logits of its `table` row, or `default`; whatever a row does not name never comes.
 

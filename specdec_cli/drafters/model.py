@@ -56,7 +56,7 @@ class ModelDrafter:
             except NothingAllowedError:  # a dead end for the draft, not for the target
                 break
             token = chance.draft(len(proposal.tokens), q)
-            proposal = proposal.followed_by(token, q, _confidence(q, row))
+            proposal = proposal.followed_by(token, q, confidence_of(q, row))
             past = past.followed_by(token)
             unseen = [token]
         return proposal
@@ -69,7 +69,7 @@ class ModelDrafter:
         return [min(token, self._vocabulary - 1) for token in tokens]
 
 
-def _confidence(q: Distribution, row: Logits) -> float:
+def confidence_of(q: Distribution, row: Logits) -> float:
     """Σ q², the chance that two draws of q agree; the model's own share of its best token where q has no other."""
     if q.certain is None:
         return q.collision

@@ -30,7 +30,7 @@ LOOKALIKES: Final = (
     (b"lmgg", "is in the old GGML format", "download or convert a GGUF version of the model"),
     (b"tjgg", "is in the old GGJT format", "download or convert a GGUF version of the model"),
 )
-UINT16, UINT32, BOOL, STRING, ARRAY = 2, 4, 7, 8, 9
+UINT16, UINT32, INT32, BOOL, STRING, ARRAY = 2, 4, 5, 7, 8, 9
 SCALARS: Final = {
     0: ("u8", ctypes.c_uint8),
     1: ("i8", ctypes.c_int8),
@@ -61,7 +61,7 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
     Raises:
         ModelError: the file cannot be opened, is not a model, or is cut short.
     """
-    _check_file(path, role)
+    check_file(path, role)
     with _opened(path, role) as context:
         values = _Values(context)
         _check_whole(context, path, role, split=(values.number("split.count") or 0) > 1)
@@ -78,6 +78,7 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
             tokens=tokens,
             bos=values.number("tokenizer.ggml.bos_token_id"),
             add_bos=values.flag("tokenizer.ggml.add_bos_token"),
+            kinds=values.integers("tokenizer.ggml.token_type"),
         )
 
 
@@ -92,8 +93,12 @@ def read_scalars(path: Path, role: str, keys: Iterable[str]) -> dict[str, Scalar
         return {key: values.scalar(key) for key in keys if values.has(key)}
 
 
-def _check_file(path: Path, role: str) -> None:
-    """Refuse what is no GGUF file by its first bytes, and say what it is instead."""
+def check_file(path: Path, role: str) -> None:
+    """Refuse what is no GGUF file by its first bytes, and say what it is instead.
+
+    Raises:
+        ModelError: the file cannot be opened, or is something else.
+    """
     start = _read_start(path, role)
     if not start:
         raise ModelError(f"{role} {path} is empty", hint="the download may have failed; fetch it again")
@@ -223,6 +228,15 @@ class _Values:
             return []
         each = ggml("gguf_get_arr_str", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t))
         return [each(self._context, at, index) for index in range(self._get("gguf_get_arr_n", ctypes.c_size_t, at))]
+
+    def integers(self, key: str) -> list[int]:
+        """An array of signed integers of 32 bits."""
+        at = self._find(key, ARRAY)
+        if at is None or self._get("gguf_get_arr_type", ctypes.c_int, at) != INT32:
+            return []
+        count = self._get("gguf_get_arr_n", ctypes.c_size_t, at)
+        data = self._get("gguf_get_arr_data", ctypes.c_void_p, at)
+        return list((ctypes.c_int32 * count).from_address(data)) if count else []
 
     def has(self, key: str) -> bool:
         return self._at(key) >= 0

@@ -108,13 +108,17 @@ class TokenTexts:
             )
         return tokens[0]
 
-    def _spelling(self, text: bytes) -> list[int]:
+    def inside(self, text: bytes) -> list[int]:
+        """The tokens of `text` in the middle of another, names of control tokens being nothing but text."""
+        return self._spelling(text, special=False)
+
+    def _spelling(self, text: bytes, *, special: bool = True) -> list[int]:
         """The tokens of `text` in the middle of a line: without the blank that some tokenizers put first."""
-        tokens = self._tokens(text, special=True)
+        tokens = self._tokens(text, special=special)
         if b"".join(self.pieces[token] for token in tokens) == text:
             return tokens
         before = self._tokens(b"\n")
-        following = self._tokens(b"\n" + text, special=True)
+        following = self._tokens(b"\n" + text, special=special)
         return following[len(before) :] if following[: len(before)] == before else tokens
 
     def _shown(self, token: int) -> str:

@@ -59,6 +59,17 @@ class Tokenizer:
         eos = int(llama().llama_vocab_eos(self._vocab))
         return eos if eos >= 0 else None
 
+    @property
+    def beginning(self) -> int | None:
+        """The token that every text begins with, if there is one."""
+        return self.bos if self.adds_bos else None
+
+    @property
+    def end_of_turn(self) -> int | None:
+        """The token that ends a turn, or else the end-of-text token. llama.cpp guesses it where the file has no key."""
+        turn = int(llama().llama_vocab_eot(self._vocab))
+        return turn if turn >= 0 else self.eos
+
     def _read_piece(self, token: int, *, special: bool) -> bytes:
         buffer = ctypes.create_string_buffer(64)
         count = llama().llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
