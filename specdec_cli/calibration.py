@@ -12,7 +12,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +33,17 @@ SECONDS: Final = 3.0
 SWEEPS: Final = 6
 CONTEXT: Final = 32
 """Tokens that are in the cache meanwhile."""
+
+
+def find_costs(key: str, measure: Callable[[], Costs], *, renew: bool, announce: Callable[[], object]) -> Costs:
+    """The costs kept for `key`, or what `measure` finds now, which is kept; `renew` if it should find them anew."""
+    kept = None if renew else load(key)
+    if kept is not None:
+        return kept
+    announce()
+    costs = measure()
+    save(key, costs)
+    return costs
 
 
 def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Costs:

@@ -187,15 +187,19 @@ class Session:
 
     def _find_costs(self, target: Context, draft: Context | None, token: int) -> Costs:
         """The costs of this pair on this machine: of this session, kept from an earlier run, or measured now."""
-        speed = [asdict(self.settings)[name] for name in SETTINGS_OF_SPEED]
-        key = calibration.key_of([each for each in (self.target, self.draft) if each], speed)
-        if self.costs is None and not self.settings.recalibrate:
-            self.costs = calibration.load(key)
         if self.costs is None:
-            self._listener.progress("measuring how fast this machine is, once", None)
+            settings = asdict(self.settings)
+            key = calibration.key_of(
+                [each for each in (self.target, self.draft) if each], [settings[name] for name in SETTINGS_OF_SPEED]
+            )
+            contexts = {} if draft is None else {ModelDrafter.name: draft}
             with self.interrupt:
-                self.costs = calibration.measure(target, {} if draft is None else {ModelDrafter.name: draft}, token)
-            calibration.save(key, self.costs)
+                self.costs = calibration.find_costs(
+                    key,
+                    lambda: calibration.measure(target, contexts, token),
+                    renew=self.settings.recalibrate,
+                    announce=lambda: self._listener.progress("measuring how fast this machine is, once", None),
+                )
         return self.costs
 
     def _open_draft(self, size: int) -> Context:

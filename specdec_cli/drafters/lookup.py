@@ -1,78 +1,85 @@
 """Prompt lookup: what followed the last time that the context ended like this (Saxena 2023, "Prompt lookup decoding").
 
-Deterministic, so its q is one-hot whatever the temperature. It reads tokens only, never a model.
+The longest end that occurred before wins, then the most recent occurrence, which is right more often than the most
+frequent continuation: 54.6 against 53.7 % of the matched tokens of Python's own library, 33.1 against 32.5 of prose,
+97.0 against 96.5 of files whose last version stands before them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import numpy as np
-
 from specdec_cli.core.decode import StopRule
-from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
 from specdec_cli.core.verify import Proposal
+from specdec_cli.drafters.certain import continues, copied
+from specdec_cli.drafters.suffixes import Follower, Match, SuffixAutomaton, joined
 
 SHORTEST: Final = 2
-LONGEST: Final = 8
-"""Lengths of the n-grams that are compared; the longest that occurred before wins, then the most recent."""
+"""A match of fewer tokens is chance."""
 
 
 class LookupDrafter:
-    """Finds the longest recent n-gram in O(`LONGEST`) a token, whatever the length of the context."""
+    """Finds the longest match in amortised O(1) a token, whatever the length of the context.
+
+    `material` are further texts to find it in, such as earlier answers, the latest last. They are never joined to
+    the context or to each other, and of matches of one length the context's own wins.
+    """
 
     name: Final = "lookup"
     exhausted: Final = False
 
-    def __init__(self) -> None:
-        self._seen: list[int] = []
-        self._follows: dict[tuple[int, ...], int] = {}
+    def __init__(self, material: Iterable[Sequence[int]] = ()) -> None:
+        self._material = joined(material)
+        self._sure = 0  # tokens of what was read that the next context is known to have
+        self._start_over()
 
     def prefill(self, prompt: Sequence[int]) -> None:
-        """See `Drafter.prefill`: index all of the prompt that something can follow."""
-        self._index(prompt)
+        """See `Drafter.prefill`: index all of it. It may be another prompt than the last one."""
+        self._sure = 0
+        self._read(prompt)
 
     def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
-        """See `Drafter.propose`. A match that reaches the end of the context goes on into what it proposed.
-
-        It ends before a token that a mask forbids, which the target would refuse.
-        """
-        self._index(context)
-        proposal = Proposal(source=self.name)
-        start = self._match(context)
-        if start is None:
-            return proposal
-        while not enough(proposal):
-            at = start + len(proposal.tokens)
-            token = context[at] if at < len(context) else proposal.tokens[at - len(context)]
-            if past.mask is not None and not past.mask.allowed(np.array([token]))[0]:
-                break
-            proposal = proposal.followed_by(token, Distribution.one_hot(token))
-            past = past.followed_by(token)
-        return proposal
+        """See `Drafter.propose`. A match that reaches the end of the context goes on into what it proposed."""
+        self._read(context)
+        here, there = self._text.longest(), self._elsewhere.match()
+        index, match = (self._material, there) if there.length > here.length else (self._text, here)
+        guesses = _onwards(index.tokens, match) if match.length >= SHORTEST else ()
+        return copied(self.name, guesses, past, enough)
 
     def rewind(self, length: int) -> None:
-        """See `Drafter.rewind`. Only a context that lost indexed tokens is indexed anew."""
-        if length < len(self._seen):
-            kept = self._seen[:length]
-            self._seen, self._follows = [], {}
-            self._index(kept)
+        """See `Drafter.rewind`. What is indexed stays, as long as the next context is like it."""
+        self._sure = min(self._sure, length)
 
-    def _index(self, context: Sequence[int]) -> None:
-        """Note, for every n-gram that ends before the last token of `context`, where it was followed."""
-        while len(self._seen) < len(context) - 1:
-            self._seen.append(context[len(self._seen)])
-            end = len(self._seen)
-            for length in range(SHORTEST, min(LONGEST, end) + 1):
-                self._follows[tuple(self._seen[end - length :])] = end
+    def _read(self, context: Sequence[int]) -> None:
+        if not continues(context, self._text.tokens, self._sure):
+            self._start_over()
+        for token in context[len(self._text.tokens) :]:
+            self._text.append(token)
+            self._elsewhere.read(token)
+        self._sure = len(context)
 
-    def _match(self, context: Sequence[int]) -> int | None:
-        """Where what followed the longest earlier copy of the end of `context` begins."""
-        for length in range(min(LONGEST, len(context)), SHORTEST - 1, -1):
-            start = self._follows.get(tuple(context[len(context) - length :]))
-            if start is not None:
-                return start
-        return None
+    def _start_over(self) -> None:
+        self._text = SuffixAutomaton()
+        self._elsewhere = Follower(self._material)
+        self._sure = 0
+
+
+def confidence(length: int) -> float:
+    """How often a match of `length` tokens, those before it in the block included, goes on rightly.
+
+    (length - 1/2) / (length + 2), fitted to Python's own library: 0.37, 0.46, 0.56, 0.75, 0.81, 0.90 were right
+    of 2, 3, 4, 8, 13 and 24 tokens. In prose fewer are, in edited files more.
+    """
+    return (length - 0.5) / (length + 2)
+
+
+def _onwards(tokens: Sequence[int], match: Match) -> Iterator[tuple[int, float]]:
+    """What follows `match` up to a separator; beyond the last token it repeats, as the copy of it would."""
+    length = match.length
+    period = len(tokens) - match.place
+    while (token := tokens[match.place + (length - match.length) % period]) >= 0:
+        yield token, confidence(length)
+        length += 1

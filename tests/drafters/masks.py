@@ -1,0 +1,22 @@
+"""Masks for tests of drafters."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from specdec_cli.core.distribution import Ids
+
+
+class InTurn:
+    """Allows `tokens`, each at its position only, and nothing after them."""
+
+    def __init__(self, *tokens: int) -> None:
+        self._tokens = tokens
+
+    def allowed(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        return np.isin(ids, self._tokens[:1])
+
+    def after(self, token: int) -> InTurn:
+        assert token in self._tokens[:1], "a token was drafted that is not allowed"
+        return InTurn(*self._tokens[1:])
