@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("speed", "memory", "help"), help="one part instead of all three")
     arguments = parser.parse_args()
     pair = Pair(arguments.target, "lookup" if arguments.draft == "lookup" else Path(arguments.draft))
-    names = [pair.target.name, pair.draft if isinstance(pair.draft, str) else pair.draft.name]
+    names = [pair.target.name, "lookup" if pair.draft_model is None else pair.draft_model.name]
     print(f"{' + '.join(names)}; {platform.processor() or platform.machine()}, {usable_cpus()} CPUs")
     print(f"{arguments.prompt} prompt, γ = {arguments.draft_tokens}, {arguments.max_tokens} tokens at most")
     print(f"{arguments.rule} rule\n")
@@ -171,7 +171,16 @@ def measure_memory(pair: Pair, arguments: argparse.Namespace) -> None:
 
     Comes before anything is loaded here: a child's peak includes that of its parent when it was forked.
     """
-    command = [sys.executable, "-m", "specdec_cli", "generate", "-m", str(pair.target), "-d", str(pair.draft)]
+    command = [
+        sys.executable,
+        "-m",
+        "specdec_cli",
+        "generate",
+        "-m",
+        str(pair.target),
+        "-d",
+        str(pair.draft_model or "lookup"),
+    ]
     command += ["-k", str(arguments.draft_tokens), "-n", "64", "--verbose", PROMPTS[arguments.prompt]]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from specdec_cli import memory
+from specdec_cli.catalog import PredictedText, Source
 from specdec_cli.core.draft_length import LONGEST
 from specdec_cli.core.estimates import FIRST_SURVIVAL
 from specdec_cli.core.theory import find_loss
@@ -54,9 +56,13 @@ def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int
     status = StatusLine(terminal, hidden=output.verbose)
     library.show_log(terminal.log if output.verbose else None)
     with _last_words(terminal, status), _open(question, status) as session:
+        if question.memory is not None:
+            session.remembered = memory.load(question.memory, session.fingerprint)
         generation = session.generate(to_tokens(question, session), to_request(question.wishes, session, grammar))
         text = _stream(generation, status, output)
         generation.timing.total = time.perf_counter() - started
+        if question.memory is not None:
+            memory.remember(question.memory, session.fingerprint, generation.tokens)
         if output.json:
             terminal.write_text(_to_json(question, session, generation, text))
         if output.stats if output.stats is not None else terminal.shows_messages and not terminal.quiet:
@@ -104,14 +110,14 @@ def _stream(generation: Generation, status: StatusLine, output: OutputOptions) -
 
 
 def _summarise(generation: Generation, session: Session, question: Question, terminal: Terminal) -> None:
-    draft = _where(session.draft) if session.draft else str(session.pair.draft)
+    names = [_name(each, session) for each in session.pair.drafters]
     summary = to_summary(
         generation.counters,
         generation.timing,
         reason=generation.finish_reason,
         seed=generation.request.seed,
         target=_where(session.target),
-        draft=draft if generation.draft_tokens else None,
+        draft=", ".join(names) if generation.draft_tokens else None,
         brought={name: value for name, value in session.brought.items() if name not in question.wishes.chain},
     )
     terminal.show(summary)
@@ -127,6 +133,12 @@ def _loss_hint(generation: Generation, session: Session) -> str | None:
     alpha = counters.alpha if counters.alpha is not None and counters.examined >= ENOUGH else FIRST_SURVIVAL
     loss = find_loss(alpha, session.costs, source, LONGEST)
     return None if loss is None else to_loss_hint(loss, session.costs, source, alpha)
+
+
+def _name(source: Source, session: Session) -> str:
+    if isinstance(source, PredictedText):
+        return f"text {source.path.name}"
+    return "lookup" if source == "lookup" or session.draft is None else _where(session.draft)
 
 
 def _where(weights: Weights) -> str:
@@ -163,17 +175,24 @@ def _to_json(question: Question, session: Session, generation: Generation, text:
     }
     if request.logprobs is not None:
         result["logprobs"] = to_logprobs(generation.logprobs, session.texts.pieces)
-    return json.dumps(result, ensure_ascii=False, allow_nan=False).translate(JSON_ESCAPES) + "\n"
+    return json.dumps(result, ensure_ascii=False, allow_nan=False, default=str).translate(JSON_ESCAPES) + "\n"
 
 
 def _to_draft(session: Session) -> dict[str, Any] | None:
-    if session.pair.draft == "none":
-        return None
-    return {"kind": "lookup"} if session.draft is None else {"kind": "model", **_to_model(session.draft)}
+    drafters = [_to_drafter(each, session) for each in session.pair.drafters]
+    if len(drafters) < 2:
+        return drafters[0] if drafters else None
+    return {"kind": "chain", "drafters": drafters}
 
 
-def _to_model(weights: Weights) -> dict[str, Any]:
-    return {
+def _to_drafter(source: Source, session: Session) -> dict[str, Any]:
+    if isinstance(source, PredictedText):
+        return {"kind": "text", "path": str(source.path)}
+    return {"kind": "lookup"} if session.draft is None or source == "lookup" else _to_model(session.draft, kind="model")
+
+
+def _to_model(weights: Weights, **kind: str) -> dict[str, Any]:
+    return kind | {
         "path": str(weights.path),
         "description": weights.description,
         "bytes": weights.bytes,

@@ -15,8 +15,21 @@ from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.limits import LONGEST_DRAFT, DraftTokens
 
 DraftKind = Literal["lookup", "none"]
+TEXT_PREFIX: Final = "text:"
 PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
 TOP_KEYS: Final = ("default", "pairs")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedText:
+    """A file that predicts the answer, such as the old version of the code that is to be edited."""
+
+    path: Path
+
+
+Source = Path | PredictedText | Literal["lookup"]
+Draft = Path | PredictedText | DraftKind | tuple[Source, ...]
+"""One drafter, or several, of which the first that is confident drafts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +37,24 @@ class Pair:
     """A target and its draft: files here, or a drafter that needs none. `draft_tokens` None is the default, auto."""
 
     target: Path
-    draft: Path | DraftKind
+    draft: Draft
     draft_tokens: DraftTokens | None = None
     name: str | None = None
 
+    @property
+    def drafters(self) -> tuple[Source, ...]:
+        """Who drafts, in order; nobody for none."""
+        if isinstance(self.draft, tuple):
+            return self.draft
+        return () if self.draft == "none" else (self.draft,)
 
-def find_pair(name: str | None, config: Path | None, draft: Path | DraftKind | None = None) -> Pair:
+    @property
+    def draft_model(self) -> Path | None:
+        """The file of the draft model, if there is one among them."""
+        return next((each for each in self.drafters if isinstance(each, Path)), None)
+
+
+def find_pair(name: str | None, config: Path | None, draft: Draft | None = None) -> Pair:
     """The pair `name`, or the default pair, its draft replaced by `draft` if that is given.
 
     `config` replaces the user's own models.toml. A draft length belongs to the draft that it was chosen for.
@@ -56,7 +81,7 @@ def find_pair(name: str | None, config: Path | None, draft: Path | DraftKind | N
         raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
     if draft is not None:
         return Pair(target, draft, name=chosen)
-    return Pair(target, to_source(entry.get("draft", "none"), folder), entry.get("draft_tokens"), chosen)
+    return Pair(target, to_draft(entry.get("draft", "none"), folder), entry.get("draft_tokens"), chosen)
 
 
 def to_source(source: Any, folder: Path) -> Path | DraftKind:
@@ -70,6 +95,29 @@ def to_source(source: Any, folder: Path) -> Path | DraftKind:
     if isinstance(source, str):
         return folder / expanded(Path(source))
     return _packaged(source) if "package" in source else _fetched(source)
+
+
+def to_draft(source: Any, folder: Path) -> Draft:
+    """What a draft of a models.toml in `folder` or of the command line stands for: one drafter, or several by commas.
+
+    Raises:
+        UsageError: drafters that cannot work together.
+        ModelError: see `to_source`.
+    """
+    if not isinstance(source, str) or "," not in source or (folder / expanded(Path(source))).exists():
+        return _to_drafter(source, folder)
+    drafters = tuple(_to_drafter(part.strip(), folder) for part in source.split(","))
+    if "none" in drafters:
+        raise UsageError(f"--draft {source} asks for none and for more", hint="none stands alone")
+    if len(set(drafters)) < len(drafters) or sum(isinstance(each, Path) for each in drafters) > 1:
+        raise UsageError(f"--draft {source} names one kind twice", hint="one model, one lookup, one text of each file")
+    return tuple(each for each in drafters if each != "none")
+
+
+def _to_drafter(source: Any, folder: Path) -> Path | PredictedText | DraftKind:
+    if isinstance(source, str) and source.startswith(TEXT_PREFIX):
+        return PredictedText(folder / expanded(Path(source.removeprefix(TEXT_PREFIX))))
+    return to_source(source, folder)
 
 
 def expanded(path: Path) -> Path:

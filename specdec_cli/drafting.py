@@ -1,15 +1,22 @@
-"""How a loaded pair drafts: with which model, lookup or nothing, and in whose vocabulary."""
+"""Who drafts for a loaded pair: a model (of any vocabulary), lookup, a predicted text, or a chain of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from specdec_cli.catalog import PredictedText, Source
 from specdec_cli.core.draft_temperature import to_draft_chain
+from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.translation import Translator
+from specdec_cli.drafters.chain import ChainDrafter
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.drafters.text import TextDrafter
 from specdec_cli.drafters.translated import TranslatedDrafter
-from specdec_cli.generation import AnyDrafter, Request
+from specdec_cli.errors import UsageError
+from specdec_cli.generation import ExhaustibleDrafter, Request
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer
@@ -25,35 +32,78 @@ class Translation:
     overlap: Overlap
 
 
-def open_drafter(
-    request: Request, target: Weights, draft: Context | None, *, translation: Translation | None, shared: int
-) -> AnyDrafter:
-    """The drafter of one answer; lookup without the context of a `draft` model.
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What drafters copy from, in the target's tokens: each file that predicts the answer, and remembered answers."""
 
-    Of the ids of a draft of the target's vocabulary both know the first `shared`.
-    """
-    if draft is None:
-        return LookupDrafter()
-    chain = to_draft_chain(request.chain, request.draft_temperature)
+    predictions: Mapping[Path, Sequence[int]]
+    remembered: Sequence[Sequence[int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DraftModel:
+    """A draft model for one answer. `shared` is how many ids it has in common with a target of its vocabulary."""
+
+    context: Context
+    shared: int
+    target: Weights
+    translation: Translation | None
+
+
+def open_drafter(
+    sources: Sequence[Source], request: Request, material: Material, model: DraftModel | None
+) -> ExhaustibleDrafter:
+    """The drafter of one answer: the only one of `sources`, or a chain of them."""
+    drafters = [_open_one(source, request, material, model) for source in sources]
+    return drafters[0] if len(drafters) == 1 else ChainDrafter(drafters)
+
+
+def _open_one(
+    source: Source, request: Request, material: Material, model: DraftModel | None
+) -> ModelDrafter | TranslatedDrafter | LookupDrafter | TextDrafter:
+    if source == "lookup":
+        return LookupDrafter(material.remembered)
+    if isinstance(source, PredictedText):
+        return TextDrafter(material.predictions[source.path])
+    assert model is not None
+    return _open_model(model, to_draft_chain(request.chain, request.draft_temperature))
+
+
+def _open_model(model: DraftModel, chain: SamplingChain) -> ModelDrafter | TranslatedDrafter:
+    context, translation = model.context, model.translation
     if translation is None:
-        return ModelDrafter(draft, chain, vocabulary=shared, capacity=draft.size)
+        return ModelDrafter(context, chain, vocabulary=model.shared, capacity=context.size)
     return TranslatedDrafter(
-        draft,
+        context,
         chain,
         translation.translator,
         to_target=translation.overlap.to_target,
-        vocabulary=target.vocabulary_size,
-        capacity=draft.size,
+        vocabulary=model.target.vocabulary_size,
+        capacity=context.size,
     )
+
+
+def read_prediction(path: Path) -> bytes:
+    """A file that predicts the answer.
+
+    Raises:
+        UsageError: it cannot be read, or is empty.
+    """
+    try:
+        text = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name holds a zero byte"
+        raise UsageError(f"--draft text:{path} cannot be read: {reason}", hint="give a text like the answer") from None
+    if not text:
+        raise UsageError(f"--draft text:{path} is empty", hint="give a text like the answer")
+    return text
 
 
 def to_translation(overlap: Overlap, tokenizer: Tokenizer, draft: Weights) -> Translation:
     """`overlap` with the ends of both models, and all that reads the target's tokens to the draft."""
     theirs = Tokenizer(draft)
-    whole = overlap.with_ends(
-        Ends(tokenizer.end_of_turn, tokenizer.eos),
-        Ends(theirs.end_of_turn, theirs.eos),
-    )
+    ends = Ends(tokenizer.end_of_turn, tokenizer.eos), Ends(theirs.end_of_turn, theirs.eos)
+    whole = overlap.with_ends(*ends)
     translator = Translator(
         whole.to_draft,
         whole.byte_tokens,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
-from specdec_cli.core.decode import Round, autoregress, speculate
+from specdec_cli.core.decode import Drafter, Round, autoregress, speculate
 from specdec_cli.core.draft_length import AdaptiveLength, FixedLength
 from specdec_cli.core.logprobs import TokenLogprobs
 from specdec_cli.core.past import Mask
@@ -15,17 +15,22 @@ from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import RULES, Kind
-from specdec_cli.drafters.lookup import LookupDrafter
-from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.drafters.translated import TranslatedDrafter
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
 
 DEFAULT_RULE: Final = "block"
-AnyDrafter = ModelDrafter | TranslatedDrafter | LookupDrafter
 FinishReason = Literal["stop", "length", "context", "interrupted"]
+
+
+class ExhaustibleDrafter(Drafter, Protocol):
+    """A drafter that a context may outgrow."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the context has outgrown it, so that it proposes nothing any more."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Generation:
         length: FixedLength | AdaptiveLength | None,
         mask: Mask | None,
         target: Context,
-        drafter: AnyDrafter | None,
+        drafter: ExhaustibleDrafter | None,
         draft: Context | None,
         tokenizer: Tokenizer,
         interrupt: Interrupt,
@@ -87,6 +92,7 @@ class Generation:
         self.timing = Timing(load=load_seconds)
         self.finish_reason: FinishReason | None = None
         self.logprobs: list[TokenLogprobs] = []
+        self.tokens: list[int] = []
         self._prompt = prompt
         self.request = request
         self._length = length
@@ -167,6 +173,7 @@ class Generation:
         segments, round_ = self._to_text(round_)
         self.counters.add(round_)
         self.logprobs += round_.logprobs
+        self.tokens += round_.tokens
         if round_.ended or self._text.stopped:
             self.finish_reason = "stop"
         drafting = self._draft.seconds - draft if self._draft else 0.0

@@ -46,6 +46,7 @@ class Question:
     text: str
     system: str | None
     raw: bool
+    memory: Path | None = None
 
 
 def read_grammar(wishes: Wishes, notice: Callable[[str], object]) -> Grammar | None:

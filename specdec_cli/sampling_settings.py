@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields
@@ -28,12 +29,15 @@ def read_brought(path: Path, role: str) -> tuple[dict[str, Any], tuple[str, ...]
     """
     values, ignored = read_sampling_defaults(path, role)
     brought: dict[str, Any] = dict(values)
-    try:
-        if "samplers" in values:
-            brought["samplers"] = to_samplers(str(values["samplers"]))
-    except UsageError as error:
-        del brought["samplers"]
-        ignored += (f"the {role}'s order of samplers is ignored: {error.message}",)
+    if "samplers" in values:
+        brought["samplers"] = ()
+        for name in re.split("[;,]", str(values["samplers"])):
+            try:
+                brought["samplers"] = to_samplers(";".join([*brought["samplers"], name]))
+            except UsageError as error:
+                ignored += (f"a sampler of the {role}'s own order is ignored: {error.message}",)
+        if not brought["samplers"]:
+            del brought["samplers"]
     return brought, ignored
 
 

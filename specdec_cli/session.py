@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from specdec_cli import calibration
-from specdec_cli.catalog import Pair
+from specdec_cli.catalog import Pair, PredictedText
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.drafting import Translation, open_drafter, to_translation
-from specdec_cli.errors import ModelError, UsageError
-from specdec_cli.generation import AnyDrafter, Generation, Request
+from specdec_cli.drafting import DraftModel, Material, Translation, open_drafter, read_prediction, to_translation
+from specdec_cli.errors import UsageError
+from specdec_cli.generation import ExhaustibleDrafter, Generation, Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.chat_template import Message, render_messages
 from specdec_cli.llama.context import Context, ContextOptions
@@ -28,6 +28,7 @@ from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
+from specdec_cli.memory import fingerprint
 from specdec_cli.sampling_settings import read_brought, to_chain
 from specdec_cli.vocabulary import SAMPLE, find_overlap, first_difference
 
@@ -39,6 +40,8 @@ SETTINGS_OF_SPEED: Final = (
     "flash_attn",
     "cache_type_k",
     "cache_type_v",
+    "lora",
+    "draft_lora",
 )
 DEFAULT_CONTEXT: Final = 4096
 ROOM_TO_ANSWER: Final = 2048
@@ -59,6 +62,8 @@ class ModelSettings:
     cache_type_k: str = "f16"
     cache_type_v: str = "f16"
     recalibrate: bool = False
+    lora: tuple[tuple[Path, float], ...] = ()
+    draft_lora: tuple[tuple[Path, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ class Session:
         self.interrupt = Interrupt()
         self._listener = listener
         self.costs: Costs | None = None
+        self.remembered: Sequence[Sequence[int]] = ()
         self._contexts: list[Context] = []
         self._weights: list[Weights] = []
         started = time.perf_counter()
@@ -101,13 +107,17 @@ class Session:
         for complaint in ignored:
             self._listener.notice(complaint)
         self.draft: Weights | None = None
-        if isinstance(pair.draft, Path):
-            theirs = read_vocabulary(pair.draft, "draft")
+        predicted = [each.path for each in pair.drafters if isinstance(each, PredictedText)]
+        predictions = {path: read_prediction(path) for path in predicted}
+        if pair.draft_model is not None:
+            theirs = read_vocabulary(pair.draft_model, "draft")
             overlap = find_overlap(vocabulary, theirs) if first_difference(vocabulary, theirs) else None
-            self.draft = self._load_weights(pair.draft, "draft", self.settings.draft_gpu_layers)
+            self.draft = self._load_weights(pair.draft_model, "draft", self.settings.draft_gpu_layers)
         self.target = self._load_weights(pair.target, "target", self.settings.gpu_layers)
         self.tokenizer = Tokenizer(self.target)
         self.texts = TokenTexts(self.target)
+        self._predictions = {path: self.texts.inside(text) for path, text in predictions.items()}
+        self.fingerprint = fingerprint(vocabulary.tokens)
         self._translation: Translation | None = None
         if overlap is not None and self.draft is not None:
             self._translation = to_translation(overlap, self.tokenizer, self.draft)
@@ -122,10 +132,9 @@ class Session:
             gpu_layers=gpu_layers,
             interrupt=self.interrupt,
             on_progress=lambda share: self._listener.progress(f"loading the {role}", share),
+            lora=self.settings.lora if role == "target" else self.settings.draft_lora,
         )
         self._weights.append(weights)
-        if self.pair.draft != "none":
-            _check_rollback(weights)
         return weights
 
     def chain(self, given: Mapping[str, Any]) -> SamplingChain:
@@ -150,9 +159,18 @@ class Session:
 
         Raises:
             UsageError: the prompt is empty or does not fit the context, or the grammar cannot be used.
+            KeyboardInterrupt: Ctrl-C before it begins.
         """
         if not prompt:
             raise UsageError("the prompt is empty", hint="this model has no token to begin a text from nothing")
+        with self.interrupt:
+            generation = self._open(prompt, request)
+        if self.interrupt.raised:
+            self.interrupt.lower()
+            raise KeyboardInterrupt
+        return generation
+
+    def _open(self, prompt: Sequence[int], request: Request) -> Generation:
         size = self._context_size(len(prompt), request.max_tokens)
         length = self.draft_tokens(request)
         longest = LONGEST if length == "auto" else length
@@ -160,8 +178,8 @@ class Session:
         if request.grammar is not None:
             mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
         self._close_contexts()
-        target = self._open_context(self.target, size, rows=longest + 1)
-        draft = self._open_draft(size) if length and self.draft is not None else None
+        target = self._open_context(self.target, size, rows=longest + 1, snapshots=min(longest, 1))
+        draft = self._open_draft(size, longest) if length and self.draft is not None else None
         drafter = self._open_drafter(request, draft) if length else None
         costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
         return Generation(
@@ -180,7 +198,7 @@ class Session:
 
     def draft_tokens(self, request: Request) -> DraftTokens:
         """The draft length of `request`: its own, that of the pair, or auto; 0 without a draft."""
-        if self.pair.draft == "none":
+        if not self.pair.drafters:
             return 0
         chosen = request.draft_tokens if request.draft_tokens is not None else self.pair.draft_tokens
         return "auto" if chosen is None else chosen
@@ -193,23 +211,26 @@ class Session:
                 [each for each in (self.target, self.draft) if each], [settings[name] for name in SETTINGS_OF_SPEED]
             )
             contexts = {} if draft is None else {ModelDrafter.name: draft}
-            with self.interrupt:
-                self.costs = calibration.find_costs(
-                    key,
-                    lambda: calibration.measure(target, contexts, token),
-                    renew=self.settings.recalibrate,
-                    announce=lambda: self._listener.progress("measuring how fast this machine is, once", None),
-                )
+            self.costs = calibration.find_costs(
+                key,
+                lambda: calibration.measure(target, contexts, token),
+                renew=self.settings.recalibrate,
+                announce=lambda: self._listener.progress("measuring how fast this machine is, once", None),
+            )
         return self.costs
 
-    def _open_draft(self, size: int) -> Context:
-        """A context of the draft model for a context of the target of `size` tokens."""
+    def _open_draft(self, size: int, longest: int) -> Context:
+        """A context of the draft model beside one of the target of `size` tokens, for blocks of `longest`."""
         assert self.draft is not None
-        return self._open_context(self.draft, min(size, self.draft.trained_context), rows=1)
+        return self._open_context(self.draft, min(size, self.draft.trained_context), rows=1, snapshots=longest)
 
-    def _open_drafter(self, request: Request, draft: Context | None) -> AnyDrafter:
-        shared = min(self.draft.vocabulary_size if self.draft else 0, self.target.vocabulary_size)
-        return open_drafter(request, self.target, draft, translation=self._translation, shared=shared)
+    def _open_drafter(self, request: Request, draft: Context | None) -> ExhaustibleDrafter:
+        model = None
+        if draft is not None and self.draft is not None:
+            shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
+            model = DraftModel(draft, shared, self.target, self._translation)
+        material = Material(self._predictions, self.remembered)
+        return open_drafter(self.pair.drafters, request, material, model)
 
     def _context_size(self, prompt: int, max_tokens: int | None) -> int:
         trained = self.target.trained_context
@@ -225,13 +246,14 @@ class Session:
             self._listener.notice(f"--ctx-size {size} is more than the {trained} tokens the target was trained for")
         return size
 
-    def _open_context(self, weights: Weights, size: int, rows: int) -> Context:
+    def _open_context(self, weights: Weights, size: int, rows: int, snapshots: int) -> Context:
         settings = self.settings
         threads = (settings.draft_threads if weights is self.draft else settings.threads) or 1
         options = ContextOptions(
             size=size,
             batch=settings.batch_size,
             rows=rows,
+            snapshots=snapshots,
             threads=threads,
             flash_attention=settings.flash_attn,
             cache_type_k=settings.cache_type_k,
@@ -265,11 +287,3 @@ def _to_rule(length: DraftTokens, costs: Costs | None) -> FixedLength | Adaptive
         return FixedLength(length) if length else None
     assert costs is not None
     return AdaptiveLength(costs)
-
-
-def _check_rollback(weights: Weights) -> None:
-    if not weights.can_roll_back:
-        raise ModelError(
-            f"{weights.role} {weights.path} is a recurrent model: rejected tokens cannot be taken back from it",
-            hint="use --draft none with such a target, or another draft",
-        )

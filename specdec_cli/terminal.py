@@ -33,6 +33,7 @@ CONTROL_PICTURES: Final = {code: 0x2400 + code for code in range(32) if chr(code
     **dict.fromkeys(range(128, 160), 65533),
 }
 """What a terminal shows for control characters, which a model could otherwise use to take it over."""
+LONGEST_MESSAGE: Final = 600
 ONE_LINE: Final = CONTROL_PICTURES | {ord("\n"): 0x240A, ord("\t"): 0x2409}
 
 
@@ -140,13 +141,13 @@ class Terminal:
     def notice(self, text: str) -> None:
         """Tell the user something that needs no action."""
         if not self.quiet:
-            self.show(Text.assemble(("note: ", "bold cyan"), text.translate(ONE_LINE)))
+            self.show(Text.assemble(("note: ", "bold cyan"), _short(text)))
 
     def error(self, message: str, hint: str) -> None:
         """Say what went wrong in one line, and the way out in another."""
-        self.show(Text.assemble(("error: ", "bold red"), message.translate(ONE_LINE)))
+        self.show(Text.assemble(("error: ", "bold red"), _short(message)))
         if hint:
-            self.show(Text.assemble(("hint: ", "bold"), hint.translate(ONE_LINE)))
+            self.show(Text.assemble(("hint: ", "bold"), _short(hint)))
 
     def show(self, renderable: RenderableType) -> None:
         """Put `renderable` on stderr."""
@@ -159,3 +160,9 @@ def _discard(stream: IO[bytes] | TextIO) -> None:
     """Send what a broken `stream` still holds nowhere: Python would fail on it once more when it exits."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _short(message: str) -> str:
+    """`message` in one line, without the middle if it is too long to read: it may hold what somebody pasted."""
+    line = message.translate(ONE_LINE)
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 2 :]}"

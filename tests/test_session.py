@@ -21,6 +21,7 @@ from specdec_cli.llama.weights import Weights
 from specdec_cli.session import ModelSettings, Session
 from tests.engine import GREEDY, UNFILTERED, Notices, answer
 from tests.toy_gguf import BOS, Toy, attention_toy
+from tests.toy_kinds import RECURRENT, kind_toy
 
 TARGET, DRAFT = attention_toy(3.0), attention_toy(2.0)
 
@@ -209,15 +210,18 @@ def test_layers_for_a_missing_gpu_are_noticed_once_a_model(
     ]
 
 
+@pytest.mark.parametrize("kind", RECURRENT)
 @pytest.mark.parametrize("role", ["target", "draft"])
-def test_a_model_that_cannot_roll_back_takes_no_part_in_speculation(
-    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch, role: str
+def test_a_recurrent_model_says_the_same_with_a_draft_and_may_be_one(
+    tmp_path: Path, attention_pair: Pair, kind: str, role: str
 ) -> None:
-    monkeypatch.setattr(Weights, "can_roll_back", property(lambda weights: weights.role != role))
-    with pytest.raises(ModelError, match=f"^{role} .* is a recurrent model"):
-        _open(attention_pair)
-    with _open(Pair(attention_pair.target, "none")) as session:
-        assert session.draft is None
+    path = kind_toy(kind).write(tmp_path / "recurrent.gguf")
+    target, draft = (path, attention_pair.target) if role == "target" else (attention_pair.target, path)
+    exact = ModelSettings(threads=1, cache_type_k="f32", cache_type_v="f32", flash_attn="off")
+    plain = answer(Pair(target, "none"), max_tokens=30, settings=exact)
+    given = answer(Pair(target, draft), max_tokens=30, settings=exact)
+    assert given.generation.counters.drafted > 0
+    assert given.text == plain.text
 
 
 def test_whatever_fails_while_loading_everything_loaded_is_freed(

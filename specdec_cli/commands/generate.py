@@ -24,6 +24,9 @@ def generate(
     target: options.Target = None,
     draft: options.Draft = None,
     draft_tokens: options.DraftTokens = None,
+    memory: options.Memory = None,
+    lora: options.Lora = None,
+    draft_lora: options.DraftLora = None,
     config: options.Config = None,
     rule: sampling.Rule = sampling.DEFAULT_RULE,
     seed: sampling.Seed = -1,
@@ -140,11 +143,16 @@ def generate(
         cache_type_k=cache_type_k,
         cache_type_v=cache_type_v,
         recalibrate=recalibrate,
+        lora=options.to_adapters("--lora", lora),
+        draft_lora=options.to_adapters("--draft-lora", draft_lora),
     )
     text = read_prompt(prompt if prompt is not None else prompt_option, file, terminal)
     if not raw and not text.strip():
         raise UsageError("the prompt is empty", hint="--raw continues even from nothing, where the model can")
-    question = Question(choose_pair(pair, target, draft, config), settings, wishes, text, system, raw)
+    chosen = choose_pair(pair, target, draft, config)
+    if memory is not None and "lookup" not in chosen.drafters:
+        raise UsageError("--memory is what lookup reads", hint="use -d lookup, or a chain such as -d lookup,FILE")
+    question = Question(chosen, settings, wishes, text, system, raw, memory)
     return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))
 
 
@@ -154,9 +162,9 @@ def choose_pair(name: str | None, target: Path | None, draft: str | None, config
     Raises:
         UsageError: the options contradict each other, or name no pair.
     """
-    from specdec_cli.catalog import Pair, expanded, find_pair, to_source
+    from specdec_cli.catalog import Pair, expanded, find_pair, to_draft
 
-    given = None if draft is None else to_source(draft, Path())
+    given = None if draft is None else to_draft(draft, Path())
     if target is not None:
         if name is not None:
             raise UsageError("--pair and --target both name the big model", hint="give one of them")

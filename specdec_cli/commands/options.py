@@ -63,7 +63,14 @@ Target = Annotated[
 ]
 Draft = Annotated[
     str | None,
-    option("-d", "--draft", panel=MODELS, metavar="FILE", help="The small one; or lookup, or none."),
+    option(
+        "-d",
+        "--draft",
+        panel=MODELS,
+        metavar="DRAFT",
+        help="Who guesses: a small GGUF file, lookup (repeats the context), text:FILE (a file like the answer), "
+        "several by commas (the first that is sure), or none.",
+    ),
 ]
 DraftTokens = Annotated[
     Any,
@@ -76,11 +83,32 @@ DraftTokens = Annotated[
         parser=_draft_tokens,
     ),
 ]
+Memory = Annotated[
+    Path | None,
+    option(
+        "--memory", panel=MODELS, metavar="FILE", help="Keep answers (no prompts) in FILE for lookup in later runs."
+    ),
+]
 Recalibrate = Annotated[
     bool, option("--recalibrate", panel=SPEED, help="Measure anew how fast this machine is, for --draft-tokens auto.")
 ]
 Config = Annotated[
     Path | None, option("--config", panel=MODELS, metavar="FILE", help="A models.toml in place of your own.")
+]
+
+Lora = Annotated[
+    list[str] | None,
+    option(
+        "--lora",
+        panel=MODELS,
+        metavar="FILE[=X]",
+        help="A LoRA adapter for the target, scaled by X (1); repeatable.",
+        show_default=False,
+    ),
+]
+DraftLora = Annotated[
+    list[str] | None,
+    option("--draft-lora", panel=MODELS, metavar="FILE[=X]", help="Likewise for the draft.", show_default=False),
 ]
 
 CtxSize = Annotated[
@@ -149,3 +177,19 @@ Version = Annotated[
     bool,
     typer.Option("--version", metavar="", callback=_show_version, is_eager=True, help="Show the version and exit."),
 ]
+
+
+def to_adapters(option_name: str, given: list[str] | None) -> tuple[tuple[Path, float], ...]:
+    """Files with their scales, from FILE or FILE=X.
+
+    Raises:
+        UsageError: a scale is out of range.
+    """
+    adapters = []
+    for each in given or ():
+        path, equals, scale = each.rpartition("=")
+        if equals and not Path(each).exists():
+            adapters.append((Path(path), number(float, f"{option_name} {path} with scale", -100, 100)(scale)))
+        else:
+            adapters.append((Path(each), 1.0))
+    return tuple(adapters)

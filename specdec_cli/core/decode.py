@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.logprobs import TokenLogprobs, token_logprobs
 from specdec_cli.core.noise import Chance, ChanceSource
 from specdec_cli.core.past import Mask, Past
 from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.core.sampling.masking import NothingAllowedError
 from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, Verdict
+
+NOTHING: Final = 2**31 - 1
+"""In place of a token where a mask allows none: the text is over if it is whole, and else cannot go on."""
 
 
 class Model(Protocol):
@@ -130,7 +134,7 @@ def autoregress(
     for index in range(budget):
         scores = _Scores(target.extend(context[target.length :], rows=1), chain, past, ())
         token = noise.round(index, len(context)).emit(0, scores(0))
-        if is_end(token):
+        if token == NOTHING or is_end(token):
             yield Round(0, 0, None, (), (), ended=True)
             return
         context.append(token)
@@ -171,7 +175,7 @@ def speculate(
             verdict = rule.verify(proposal, scores, chance)
             if learn is not None:
                 learn(proposal, verdict)
-            round_ = _until_end(_record(proposal, verdict, scores, logprobs), is_end)
+            round_ = _until_end(_record(proposal, verdict, scores, logprobs), is_end, scores)
             context += round_.tokens
             for token in round_.tokens:
                 past = past.followed_by(token)
@@ -194,19 +198,33 @@ class _Scores:
         self._pasts = [past]
         self._drafted = drafted
         self._laws: dict[int, Distribution] = {}
+        self.is_whole = False
+        """Whether the text may end where nothing is allowed to follow."""
 
     def __call__(self, position: int) -> Distribution:
         if position not in self._laws:
             while len(self._pasts) <= position:
                 self._pasts.append(self._pasts[-1].followed_by(self._drafted[len(self._pasts) - 1]))
-            self._laws[position] = self._chain.distribution(self._rows[position], self._pasts[position])
+            self._laws[position] = self._law(position)
         return self._laws[position]
+
+    def _law(self, position: int) -> Distribution:
+        """p. It is `NOTHING` where the mask allows no token, unless none comes before it and the text is not whole."""
+        past = self._pasts[position]
+        try:
+            return self._chain.distribution(self._rows[position], past)
+        except NothingAllowedError:
+            self.is_whole = past.mask is not None and past.mask.may_end
+            if position == 0 and not self.is_whole:
+                raise
+            return Distribution.one_hot(NOTHING)
 
     def logprobs(self, tokens: Sequence[int], count: int | None) -> tuple[TokenLogprobs, ...]:
         """Those of `tokens`, the first of which is at the first row, with `count` alternatives each."""
         if count is None:
             return ()
-        return tuple(token_logprobs(self._rows[at], self(at), token, count) for at, token in enumerate(tokens))
+        said = enumerate(token for token in tokens if token != NOTHING)
+        return tuple(token_logprobs(self._rows[at], self(at), token, count) for at, token in said)
 
 
 def _bounded(enough: StopRule, limit: int, is_end: Callable[[int], bool]) -> StopRule:
@@ -225,11 +243,11 @@ def _record(proposal: Proposal, verdict: Verdict, scores: _Scores, logprobs: int
     return Round(length, verdict.accepted, verdict.kind, tokens, overlaps, source=source, logprobs=known)
 
 
-def _until_end(round_: Round, is_end: Callable[[int], bool]) -> Round:
-    """Cut `round_` before its first end of generation, if it has one."""
+def _until_end(round_: Round, is_end: Callable[[int], bool], scores: _Scores) -> Round:
+    """Cut `round_` before its first end of generation, or where nothing may follow, if it has one."""
     for position, token in enumerate(round_.tokens):
-        if is_end(token):
-            return replace(round_.cut(position), ended=True)
+        if token == NOTHING or is_end(token):
+            return replace(round_.cut(position), ended=token != NOTHING or scores.is_whole)
     return round_
 
 

@@ -18,6 +18,11 @@ from specdec_cli.core.distribution import Ids
 class Mask(Protocol):
     """Which tokens may come next, such as a state of a grammar. It is never changed, so many may follow one."""
 
+    @property
+    def may_end(self) -> bool:
+        """Whether the text may end here."""
+        ...
+
     def allowed(self, ids: Ids) -> npt.NDArray[np.bool_]:
         """Whether each of `ids` [n] may come next."""
         ...

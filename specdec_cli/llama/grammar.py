@@ -96,6 +96,11 @@ class _State:
         answer[inside] = self._answers[known] == ALLOWED
         return answer
 
+    @property
+    def may_end(self) -> bool:
+        """See `Mask.may_end`."""
+        return bool(self.allowed(self._texts.ends).any())
+
     def after(self, token: int) -> Mask:
         """The position after `token`; anything goes after an end, and after what could not have come."""
         if not self.allowed(np.array([token]))[0] or self._texts.is_end(token):
@@ -138,6 +143,8 @@ class _State:
 class _Anything:
     """The mask where no grammar holds any more."""
 
+    may_end = True
+
     def allowed(self, ids: Ids) -> npt.NDArray[np.bool_]:
         return np.ones(ids.shape, np.bool_)
 
@@ -154,7 +161,12 @@ def _with_stderr(call: Callable[[], Any]) -> tuple[Any, str]:
         kept = os.dup(2)
     except OSError:  # it is closed
         return call(), ""
-    with tempfile.TemporaryFile() as file:
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the `with` is below
+    except OSError:  # there is no folder for it
+        os.close(kept)
+        return call(), ""
+    with file:
         os.dup2(file.fileno(), 2)
         try:
             result = call()

@@ -115,6 +115,7 @@ class _Repairs:
             if read.get(word, 0) > DEEPEST:
                 del read[word]
                 self.unenforced.add(word)
+        _check_counts(read)
         kind = read.get("type")
         if "*" in read.get("properties", {}):
             raise ValueError('a property is named "*", which means any other to the converter')
@@ -173,6 +174,12 @@ class _Targets(dict[str, Any]):
         return target
 
 
+def _check_counts(schema: Mapping[str, Any]) -> None:
+    for least, most in (("minLength", "maxLength"), ("minItems", "maxItems")):
+        if least in schema and most in schema and schema[least] > schema[most]:
+            raise ValueError(f"its {least} is above its {most}")
+
+
 def _says_nothing(word: str, schema: Mapping[str, Any]) -> bool:
     """Whether the keyword `word` forbids nothing that the converter would allow without it."""
     if word == "items":
@@ -194,6 +201,8 @@ def _overlooked(schema: Mapping[str, Any], targets: Mapping[str, Any]) -> set[st
     parts = [targets[part["$ref"]] if "$ref" in part else part for part in schema[first]] if first == "allOf" else []
     if any("properties" not in part or part.keys() & KEYWORDS - MERGED for part in parts):
         overlooked.add("allOf")
+    if kind is not None and first in ("$ref", "anyOf", "oneOf", "const", "enum"):
+        overlooked.add("type")
     if not set(schema.get("required", ())) <= set(schema.get("properties", ())):
         overlooked.add("required")
     return overlooked

@@ -58,5 +58,5 @@ def _parse(text: str, name: str) -> Any:
 
 def _inconvertible(name: str, error: Exception) -> UsageError:
     is_told = isinstance(error, ValueError | AssertionError | RecursionError | re.error)
-    reason = " ".join((str(error) if is_told else f"{type(error).__name__} {error}").split())
+    reason = " ".join(str(error).split()) if is_told else "one of its keywords has a value of the wrong kind"
     return UsageError(f"{name} cannot be converted: {reason:.120}", hint="simplify it, or write a --grammar")

@@ -61,6 +61,11 @@ class TokenTexts:
         """Whether the vocabulary marks `token` as an end of generation."""
         return bool(llama().llama_vocab_is_eog(self._vocab, token))
 
+    @cached_property
+    def ends(self) -> Ids:
+        """All tokens that end a generation."""
+        return np.array([token for token in range(self.size) if self.is_end(token)], np.intp)
+
     @property
     def suppressed(self) -> tuple[int, ...]:
         """Tokens that the model file bans from every answer."""

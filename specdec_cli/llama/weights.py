@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from specdec_cli.errors import ModelError
+from specdec_cli.llama.adapters import Adapter, load_adapter
 from specdec_cli.llama.devices import gpu_names
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
@@ -26,6 +27,7 @@ class Weights:
     model: Any
     vocab: Any
     gpu_layers: int
+    adapters: list[Adapter] = field(default_factory=list)
 
     @property
     def vocabulary_size(self) -> int:
@@ -58,23 +60,32 @@ class Weights:
 
     @property
     def can_roll_back(self) -> bool:
-        """Whether tokens can be taken back out of its cache; recurrent and hybrid models cannot."""
+        """Whether tokens can be taken out of its cache; recurrent and hybrid models go back to kept states instead."""
         return not (llama().llama_model_is_recurrent(self.model) or llama().llama_model_is_hybrid(self.model))
 
     def close(self) -> None:
-        """Free the weights; every context on them must be closed first."""
+        """Free the weights and their adapters; every context on them must be closed first."""
         if self.model is not None:
             llama().llama_model_free(self.model)
             self.model = self.vocab = None
+            self.adapters = []
 
 
 def load_weights(
-    path: Path, role: str, *, gpu_layers: int | None, interrupt: Interrupt, on_progress: Progress
+    path: Path,
+    role: str,
+    *,
+    gpu_layers: int | None,
+    interrupt: Interrupt,
+    on_progress: Progress,
+    lora: Sequence[tuple[Path, float]] = (),
 ) -> Weights:
     """Load `path` as `role`; `on_progress` is called with the loaded share, 0..1. None for all layers on a GPU.
 
+    `lora` are adapters, each with its scale, that every context on the weights will apply.
+
     Raises:
-        ModelError: llama.cpp refuses the file, or it is not a decoder.
+        ModelError: llama.cpp refuses the file or an adapter, or it is not a decoder.
         KeyboardInterrupt: Ctrl-C while loading.
     """
 
@@ -103,6 +114,7 @@ def load_weights(
     weights = Weights(path, role, model, llama().llama_model_get_vocab(model), params.n_gpu_layers)
     try:
         _check_decoder(weights)
+        weights.adapters += [load_adapter(model, each, scale, role) for each, scale in lora]
     except ModelError:
         weights.close()
         raise

@@ -40,6 +40,10 @@ class Automaton:
     def allowed(self, ids: Ids) -> npt.NDArray[np.bool_]:
         return np.isin(ids, list(self._edges[self._state]))
 
+    @property
+    def may_end(self) -> bool:
+        return False
+
     def after(self, token: int) -> Automaton:
         self.asked.append(token)
         return Automaton(self._edges, self._edges[self._state][token])

@@ -17,6 +17,10 @@ class InTurn:
     def allowed(self, ids: Ids) -> npt.NDArray[np.bool_]:
         return np.isin(ids, self._tokens[:1])
 
+    @property
+    def may_end(self) -> bool:
+        return False
+
     def after(self, token: int) -> InTurn:
         assert token in self._tokens[:1], "a token was drafted that is not allowed"
         return InTurn(*self._tokens[1:])

@@ -207,6 +207,10 @@ class Only3:
     def allowed(self, ids: Ids) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return np.equal(ids, 3)
 
+    @property
+    def may_end(self) -> bool:
+        return False
+
     def after(self, token: int) -> Mask:
         return self
 
@@ -219,6 +223,10 @@ class NeverTwice:
 
     def allowed(self, ids: Ids) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return np.not_equal(ids, self._last)
+
+    @property
+    def may_end(self) -> bool:
+        return False
 
     def after(self, token: int) -> Mask:
         return NeverTwice(token)

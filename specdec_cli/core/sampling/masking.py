@@ -18,13 +18,13 @@ from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.candidates import Candidates, total_of
 from specdec_cli.core.sampling.filters import LOOK_FIRST, WEIGHTLESS, min_p_floor, wider_look
 from specdec_cli.core.top_k import top_k_ids
-from specdec_cli.errors import ModelError
+from specdec_cli.errors import UsageError
 
 LARGEST_EXPONENT: Final = 700.0
 """The exponential of this is still a number."""
 
 
-class NothingAllowedError(ModelError):
+class NothingAllowedError(UsageError):
     """A mask leaves no token that the model could say."""
 
 

@@ -34,6 +34,10 @@ class Only:
         self.asked += ids.tolist()
         return np.isin(ids, list(self.tokens))
 
+    @property
+    def may_end(self) -> bool:
+        return False
+
     def after(self, token: int) -> Only:
         return self
 
