@@ -35,7 +35,7 @@ def read_brought(path: Path, role: str) -> tuple[dict[str, Any], tuple[str, ...]
             try:
                 brought["samplers"] = to_samplers(";".join([*brought["samplers"], name]))
             except UsageError as error:
-                ignored += (f"a sampler of the {role}'s own order is ignored: {error.message}",)
+                ignored += (f"the {role}'s order of samplers holds one that is ignored: {error.message}",)
         if not brought["samplers"]:
             del brought["samplers"]
     return brought, ignored

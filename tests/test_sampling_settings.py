@@ -58,17 +58,19 @@ def test_what_a_file_brings_is_taken_as_it_is_written(tmp_path: Path, texts: Tok
 
 
 @pytest.mark.parametrize(
-    ("sequence", "reason"),
+    ("sequence", "samplers", "reason"),
     [
-        ("top_k;magic;temperature", 'no sampler is named "magic"'),
-        ("top_k;temp;top-k", "the sampler top_k is named twice"),
-        ("edskypmxt", 'no sampler is named "edskypmxt"'),
+        ("top_k;magic;temperature", ("top_k", "temperature"), 'no sampler is named "magic"'),
+        ("top_k;temp;top-k", ("top_k", "temperature"), "the sampler top_k is named twice"),
+        ("edskypmxt", None, 'no sampler is named "edskypmxt"'),
     ],
 )
-def test_an_order_that_names_no_samplers_is_told_and_ignored(tmp_path: Path, sequence: str, reason: str) -> None:
+def test_what_an_order_names_that_is_no_sampler_is_told_and_left_out(
+    tmp_path: Path, sequence: str, samplers: tuple[str, ...] | None, reason: str
+) -> None:
     brought, ignored = brought_by(tmp_path, sequence=sequence, top_k=20)
-    assert brought == {"top_k": 20}
-    assert ignored == (f"the target's order of samplers is ignored: {reason}",)
+    assert brought == {"top_k": 20} | ({} if samplers is None else {"samplers": samplers})
+    assert ignored == (f"the target's order of samplers holds one that is ignored: {reason}",)
 
 
 def test_all_that_is_ignored_is_told_each_for_itself(tmp_path: Path) -> None:

@@ -175,9 +175,18 @@ def test_a_grammar_that_leads_nowhere_ends_the_answer_there(
 ) -> None:
     (tmp_path / "g.gbnf").write_text('root ::= "abc" "\\x00"')
     outcome = generate("p", *models(attention_pair, draft), "--grammar", tmp_path / "g.gbnf", "-k", 8)
-    assert outcome.code == 3
-    assert "abc".startswith(outcome.out)
+    assert (outcome.code, outcome.out) == (2, "abc")
     assert outcome.err.startswith("error: the grammar allows no token here\nhint: ")
+
+
+@pytest.mark.parametrize("draft", ["none", "lookup", "model"])
+def test_a_whole_answer_ends_even_where_every_end_is_banned(
+    draft: str, generate: Generate, attention_pair: Pair, tmp_path: Path
+) -> None:
+    (tmp_path / "g.gbnf").write_text('root ::= "abc"')
+    bans = [option for token in (257, 258) for option in ("--logit-bias", f"{token}=-inf")]
+    outcome = generate("p", *models(attention_pair, draft), "--grammar", tmp_path / "g.gbnf", *bans, "--json")
+    assert (outcome.code, outcome.json["text"], outcome.json["finish_reason"]) == (0, "abc", "stop")
 
 
 @pytest.mark.parametrize("rule", RULES)

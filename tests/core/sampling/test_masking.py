@@ -13,6 +13,7 @@ import pytest
 from specdec_cli.core.distribution import Ids
 from specdec_cli.core.past import Past
 from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.core.sampling.masking import NothingAllowedError
 from specdec_cli.core.top_k import Logits
 from specdec_cli.errors import ModelError
 from tests.core.reference import chain_law
@@ -144,13 +145,13 @@ def test_a_mask_that_allows_none_of_the_best_is_asked_further_down() -> None:
 def test_a_mask_that_allows_nothing_is_an_error(size: int, temperature: float) -> None:
     row = np.zeros(size, np.float32)
     for mask in (Only([]), Only([size + 3])):
-        with pytest.raises(ModelError, match="the grammar allows no token here"):
+        with pytest.raises(NothingAllowedError, match="the grammar allows no token here"):
             masked_law(SamplingChain(temperature), row, mask)
 
 
 def test_what_the_model_or_the_user_rules_out_is_not_allowed_by_a_mask() -> None:
     row = np.array([0, -np.inf, 1, 2], np.float32)
-    with pytest.raises(ModelError, match="the grammar allows no token here"):
+    with pytest.raises(NothingAllowedError, match="the grammar allows no token here"):
         masked_law(replace(UNFILTERED, logit_bias=((2, -np.inf),)), row, Only([1, 2]))
     assert masked_law(UNFILTERED, row, Only([1, 2])) == {2: 1.0}
 
@@ -161,7 +162,7 @@ def test_infinite_logits_count_only_where_the_mask_allows_them(temperature: floa
     row = np.array([1, np.inf, 5, np.inf, 0], np.float32)
     assert masked_law(chain, row, Only([0, 3, 4])) == {3: 1.0}
     assert masked_law(replace(chain, top_k=1), row, Only([0, 2])) == {2: 1.0}
-    with pytest.raises(ModelError, match="the grammar allows no token here"):
+    with pytest.raises(NothingAllowedError, match="the grammar allows no token here"):
         masked_law(chain, row, Only([]))
 
 
