@@ -10,9 +10,11 @@ import hashlib
 import json
 import os
 import platform
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,53 +33,80 @@ NEEDED: Final = 5
 SECONDS: Final = 3.0
 """For each model."""
 SWEEPS: Final = 6
+UNSTEADY: Final = 2.0
+"""Passes over as many tokens that differ by so much are those of a busy machine: used, and not kept."""
 CONTEXT: Final = 32
-"""Tokens that are in the cache meanwhile."""
+"""Tokens that are in the cache meanwhile, if there is room."""
 
 
-def find_costs(key: str, measure: Callable[[], Costs], *, renew: bool, announce: Callable[[], object]) -> Costs:
+def find_costs(key: str, measure: Callable[[], Measured], *, renew: bool, announce: Callable[[str], object]) -> Costs:
     """The costs kept for `key`, or what `measure` finds now, which is kept; `renew` if it should find them anew."""
     kept = None if renew else load(key)
     if kept is not None:
         return kept
-    announce()
-    costs = measure()
-    save(key, costs)
-    return costs
+    announce("measuring how fast this machine is, once")
+    measured = measure()
+    if measured.is_steady:
+        save(key, measured.costs)
+    return measured.costs
 
 
-def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Costs:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Costs, and whether the machine was idle enough for them to be trusted in later runs."""
+
+    costs: Costs
+    is_steady: bool
+
+
+def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Measured:
     """Costs of passes of empty contexts over `token`; they are empty again afterwards.
 
     Raises:
         KeyboardInterrupt: Ctrl-C.
     """
-    passes = {name: _measure(draft, token, every_row=False) for name, draft in drafts.items()}
-    return Costs(_measure(target, token, every_row=True), passes)
+    times = {name: _measure(draft, token, every_row=False) for name, draft in drafts.items()}
+    of_target = _measure(target, token, every_row=True)
+    costs = Costs(_to_curve(of_target), {name: _to_curve(each) for name, each in times.items()})
+    return Measured(costs, all(_is_steady(each) for each in (of_target, *times.values())))
 
 
-def _measure(context: Context, token: int, *, every_row: bool) -> tuple[float, ...]:
-    """The least seconds of a pass over 1 to LONGEST + 1 tokens: anything else on the machine can only add to them."""
-    context.extend([token] * CONTEXT, rows=0)
-    least: dict[int, float] = {}
+Times = dict[int, list[float]]
+"""Seconds of each pass over so many tokens."""
+
+
+def _measure(context: Context, token: int, *, every_row: bool) -> Times:
+    before = max(0, min(CONTEXT, context.size - LONGEST - 1))
+    context.extend([token] * before, rows=0)
+    lengths = [length for length in LENGTHS if before + length <= context.size]
+    times: Times = {}
     started = time.perf_counter()
     try:
-        _time(context, token, LENGTHS[0], every_row)  # the first one of all warms up
+        _time(context, token, 1, every_row)  # the first one of all warms up
         for sweep in range(SWEEPS):
-            for index, length in enumerate(LENGTHS):
+            for index, length in enumerate(lengths):
                 if time.perf_counter() - started > SECONDS and (sweep or index >= NEEDED):
                     break
-                seconds = _time(context, token, length, every_row)
-                least[length] = min(seconds, least.get(length, seconds))
+                times.setdefault(length, []).append(_time(context, token, length, every_row))
     finally:
         context.rewind(0)
+    return times
+
+
+def _to_curve(times: Times) -> tuple[float, ...]:
+    """The least seconds of a pass over 1 to LONGEST + 1 tokens: anything else on the machine can only add to them."""
+    least = {length: min(each) for length, each in times.items()}
     return tuple(_between(least, length) for length in range(1, LONGEST + 2))
 
 
+def _is_steady(times: Times) -> bool:
+    return len(times) >= NEEDED and statistics.median(max(each) / min(each) for each in times.values()) < UNSTEADY
+
+
 def _time(context: Context, token: int, length: int, every_row: bool) -> float:
-    started = time.perf_counter()
+    before, started = context.length, time.perf_counter()
     context.extend([token] * length, rows=length if every_row else 1)
-    context.rewind(CONTEXT)
+    context.rewind(before)
     seconds = time.perf_counter() - started
     context.extend([], rows=0)  # a recurrent model may owe what it took back; a round does not owe that much
     return seconds
@@ -86,7 +115,12 @@ def _time(context: Context, token: int, length: int, every_row: bool) -> float:
 def _between(known: Mapping[int, float], length: int) -> float:
     if length in known:
         return known[length]
-    below, above = max(each for each in known if each < length), min(each for each in known if each > length)
+    below, above = (
+        max(each for each in known if each < length),
+        min((each for each in known if each > length), default=0),
+    )
+    if not above:
+        return known[below]
     return known[below] + (known[above] - known[below]) * (length - below) / (above - below)
 
 

@@ -215,7 +215,7 @@ class Session:
                 key,
                 lambda: calibration.measure(target, contexts, token),
                 renew=self.settings.recalibrate,
-                announce=lambda: self._listener.progress("measuring how fast this machine is, once", None),
+                announce=lambda task: self._listener.progress(task, None),
             )
         return self.costs
 

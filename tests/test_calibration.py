@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_length_has_a_time_and_the_caches_are_left_empty(attention_pair: Pair) -> None:
     assert isinstance(attention_pair.draft, Path)
     with opened(attention_pair.target, rows=LONGEST + 1) as target, opened(attention_pair.draft, rows=1) as draft:
-        costs = calibration.measure(target, {"model": draft}, 65)
+        costs = calibration.measure(target, {"model": draft}, 65).costs
         assert target.length == draft.length == 0
     assert len(costs.target) == len(costs.drafts["model"]) == LONGEST + 1
     assert min(*costs.target, *costs.drafts["model"]) > 0
@@ -54,7 +54,17 @@ def test_a_folder_that_cannot_be_written_is_no_failure(cache: Path) -> None:
     assert calibration.load("one") is None
 
 
-def test_a_pair_is_measured_once_and_again_when_asked(attention_pair: Pair, cache: Path) -> None:
+def test_what_a_busy_machine_shows_is_used_and_not_kept(cache: Path) -> None:
+    busy = calibration.Measured(COSTS, is_steady=False)
+    assert calibration.find_costs("one", lambda: busy, renew=False, announce=lambda _: None) == COSTS
+    assert calibration.load("one") is None
+
+
+def test_a_pair_is_measured_once_and_again_when_asked(
+    attention_pair: Pair, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "UNSTEADY", float("inf"))
+
     def measured(*, recalibrate: bool = False) -> bool:
         memory = Notices()
         with Session(attention_pair, ModelSettings(threads=1, recalibrate=recalibrate), memory.listener) as session:
@@ -66,6 +76,13 @@ def test_a_pair_is_measured_once_and_again_when_asked(attention_pair: Pair, cach
     assert measured()
     assert not measured()
     assert measured(recalibrate=True)
+
+
+@pytest.mark.parametrize("size", [2, 10, 20])
+def test_a_context_too_small_to_measure_in_does_not_matter(attention_pair: Pair, cache: Path, size: int) -> None:
+    settings = ModelSettings(threads=1, ctx_size=size)
+    given = answer(attention_pair, settings=settings, draft_tokens="auto")
+    assert given.generation.counters.tokens == size - 1
 
 
 def test_nothing_is_measured_for_a_fixed_length(attention_pair: Pair, cache: Path) -> None:
