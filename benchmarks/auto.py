@@ -25,7 +25,8 @@ from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.generation import Request
 from specdec_cli.limits import DraftTokens
-from specdec_cli.session import Listener, ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import Listener, ModelSettings
 
 FIXED: Final = (1, 2, 3, 4, 5, 7)
 SOURCE: Final = '''class Account:

@@ -30,7 +30,8 @@ from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.verify import RULES
 from specdec_cli.generation import DEFAULT_RULE, Request
 from specdec_cli.llama.devices import usable_cpus
-from specdec_cli.session import Listener, ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import Listener, ModelSettings
 
 PROMPTS = {
     "code": "Write a Python class for a bank account with deposit, withdraw and transfer methods and docstrings.",

@@ -24,7 +24,8 @@ from specdec_cli.llama.weights import Weights
 from specdec_cli.question import Question, read_grammar, to_request, to_tokens
 from specdec_cli.render import to_logprobs, to_loss_hint, to_progress, to_stats, to_status, to_summary
 from specdec_cli.sampling_settings import SEQUENCE_BREAKERS, to_settings
-from specdec_cli.session import Listener, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import Listener
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import platformdirs
 
 from specdec_cli.errors import ModelError, UsageError
-from specdec_cli.limits import LONGEST_DRAFT, DraftTokens
+from specdec_cli.limits import DraftTokens
+from specdec_cli.pair_table import read_table, shipped_table
 
 DraftKind = Literal["lookup", "none"]
 TEXT_PREFIX: Final = "text:"
-PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
-TOP_KEYS: Final = ("default", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +60,10 @@ def find_pair(name: str | None, config: Path | None, draft: Draft | None = None)
         UsageError: no such pair, or a models.toml is wrong.
         ModelError: a file of the pair is not on this machine.
     """
-    tables = [_read(_shipped())]
+    tables = [read_table(shipped_table())]
     own = config or platformdirs.user_config_path("specdec", appauthor=False) / "models.toml"
     if config is not None or own.exists():
-        tables.append(_read(own))
+        tables.append(read_table(own))
     pairs = {key: (table, value) for table in tables for key, value in table.pairs.items()}
     chosen = name if name is not None else next((table.default for table in reversed(tables) if table.default), None)
     if chosen not in pairs:
@@ -152,99 +149,3 @@ def _fetched(source: dict[str, str]) -> Path:
             hint=f"fetch that file from the hub repository {repository} and put it at {path}",
         )
     return path
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    path: Path
-    default: str | None
-    pairs: dict[str, dict[str, Any]]
-
-
-def _shipped() -> Path:
-    """The models.toml of this installation: inside the package, or beside it in a source tree."""
-    packaged = Path(str(files("specdec_cli"))) / "models.toml"
-    return packaged if packaged.exists() else packaged.parent.parent / "models.toml"
-
-
-def _read(path: Path) -> _Table:
-    try:
-        text = path.read_text("utf-8")
-        data = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="--config takes a models.toml") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
-    check = _Check(path, text)
-    check.keys(data, TOP_KEYS, ())
-    check.that(isinstance(data.get("default", ""), str), "default", (), "must be the name of a pair")
-    check.that(isinstance(data.get("pairs", {}), dict), "pairs", (), "must be a table of pairs")
-    for name, entry in data.get("pairs", {}).items():
-        check.pair(name, entry)
-    return _Table(path, data.get("default"), data.get("pairs", {}))
-
-
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """Complaints about one file, each with the line that it is about. `where` are the names of the tables around."""
-
-    path: Path
-    text: str
-
-    def pair(self, name: str, entry: Any) -> None:
-        where = ("pairs", name)
-        self.that(isinstance(entry, dict), name, ("pairs",), "must be a table")
-        self.keys(entry, PAIR_KEYS, where)
-        self.that("target" in entry, name, ("pairs",), 'has no "target"')
-        for key in ("target", "draft"):
-            self.source(entry.get(key, ""), key, where)
-        length = entry.get("draft_tokens", 0)
-        valid = length == "auto" or (type(length) is int and 0 <= length <= LONGEST_DRAFT)
-        self.that(valid, "draft_tokens", where, f'must be "auto" or a whole number in 0..{LONGEST_DRAFT}')
-        self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
-
-    def source(self, source: Any, key: str, where: tuple[str, ...]) -> None:
-        if isinstance(source, str):
-            return
-        self.that(
-            isinstance(source, dict), key, where, "must be a path, or a table with a package or a repo, and a file"
-        )
-        kind = "repo" if "repo" in source else "package"
-        self.keys(source, (kind, "file"), (*where, key))
-        whole = all(isinstance(source.get(each), str) for each in (kind, "file"))
-        self.that(whole, key, where, f'needs "{kind}" and "file", both text')
-
-    def keys(self, table: dict[str, Any], allowed: tuple[str, ...], where: tuple[str, ...]) -> None:
-        for key in table:
-            self.that(key in allowed, key, where, f"is not a known key; known are {', '.join(allowed)}")
-
-    def that(self, holds: bool, key: str, where: tuple[str, ...], complaint: str) -> None:
-        if not holds:
-            table = f" in [{'.'.join(where)}]" if where else ""
-            raise UsageError(f'{self.path}:{self._line((*where, key))}: "{key}"{table} {complaint}')
-
-    def _line(self, wanted: tuple[str, ...]) -> int:
-        """The line that spells `wanted`, or the most of its beginning that any line does; 1 if none does."""
-        found, longest = 1, 0
-        table: tuple[str, ...] = ()
-        for number, line in enumerate(self.text.splitlines(), 1):
-            if line.lstrip().startswith("["):
-                names = table = _names(line)
-            else:
-                names = (*table, *_names(line.partition("=")[0] + "= 0"))
-            if longest < len(names) and names == wanted[: len(names)]:
-                found, longest = number, len(names)
-        return found
-
-
-def _names(statement: str) -> tuple[str, ...]:
-    """The names that one statement of TOML goes through, outermost first; none if it is not a whole statement."""
-    try:
-        node: Any = tomllib.loads(statement)
-    except tomllib.TOMLDecodeError:
-        return ()
-    names: list[str] = []
-    while isinstance(node, dict) and node:
-        name, node = next(iter(node.items()))
-        names.append(name)
-    return tuple(names)

@@ -14,7 +14,8 @@ from specdec_cli.llama.chat_template import Message
 from specdec_cli.llama.gbnf import check_grammar
 from specdec_cli.llama.grammar import read_grammar as read_gbnf
 from specdec_cli.llama.json_schema import json_schema_to_grammar
-from specdec_cli.session import ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import ModelSettings
 
 
 @dataclass(frozen=True, slots=True)

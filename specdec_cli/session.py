@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,48 +30,12 @@ from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.memory import fingerprint
 from specdec_cli.sampling_settings import read_brought, to_chain
+from specdec_cli.settings import SETTINGS_OF_SPEED, Listener, ModelSettings
 from specdec_cli.vocabulary import SAMPLE, find_overlap, first_difference
 
-SETTINGS_OF_SPEED: Final = (
-    "threads",
-    "draft_threads",
-    "gpu_layers",
-    "draft_gpu_layers",
-    "flash_attn",
-    "cache_type_k",
-    "cache_type_v",
-    "lora",
-    "draft_lora",
-)
 DEFAULT_CONTEXT: Final = 4096
 ROOM_TO_ANSWER: Final = 2048
 """Without --ctx-size the context is 4096 tokens or what prompt and answer need, within what the model knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """How the two models are loaded. None: threads are the usable CPUs, layers all go to a GPU if there is one."""
-
-    threads: int | None = None
-    draft_threads: int | None = None
-    batch_size: int = 2048
-    ctx_size: int | None = None
-    gpu_layers: int | None = None
-    draft_gpu_layers: int | None = None
-    flash_attn: str = "auto"
-    cache_type_k: str = "f16"
-    cache_type_v: str = "f16"
-    recalibrate: bool = False
-    lora: tuple[tuple[Path, float], ...] = ()
-    draft_lora: tuple[tuple[Path, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Who is told what takes a while (with the share that is done, 0..1, if that is known), and of what to notice."""
-
-    progress: Callable[[str, float | None], None]
-    notice: Callable[[str], None]
 
 
 class Session:

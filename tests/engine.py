@@ -16,7 +16,8 @@ from specdec_cli.generation import Generation, Request
 from specdec_cli.llama.context import Context, ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.weights import Weights, load_weights
-from specdec_cli.session import Listener, ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import Listener, ModelSettings
 from tests.wrong_samplers import RIGHT, Sampler
 
 GREEDY: Final = SamplingChain(temperature=0)

@@ -24,9 +24,10 @@ LAYERS = [
     {"generation", "calibration"},
     {"drafters", "status", "render", "sampling_settings"},
     {"llama", "catalog", "terminal", "memory"},
+    {"pair_table"},
     {"vocabulary"},
     {"core"},
-    {"errors", "limits"},
+    {"errors", "limits", "settings"},
 ]
 """From the top: a room imports only from rooms below it, or from itself."""
 ENGINE_ROOMS = {"llama", "drafters", "session", "generation", "vocabulary"}

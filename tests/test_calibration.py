@@ -11,7 +11,8 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST
 from specdec_cli.generation import Request
-from specdec_cli.session import ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import ModelSettings
 from tests.engine import GREEDY, Notices, answer, loaded, opened
 
 COSTS = Costs((0.1, 0.2), {"model": (0.05, 0.06)})

@@ -14,7 +14,8 @@ from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.top_k import Logits
 from specdec_cli.generation import Request
 from specdec_cli.llama.context import Context
-from specdec_cli.session import ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import ModelSettings
 from tests.engine import GREEDY, UNFILTERED, Answer, Notices, answer
 from tests.toy_gguf import EOS, FIRST_EXTRA, TURN_END, attention_toy, memoryless_toy
 

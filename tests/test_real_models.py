@@ -21,7 +21,8 @@ from specdec_cli.core.verify import RULES, Kind
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.tokenizer import Tokenizer
-from specdec_cli.session import ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import ModelSettings
 from tests.engine import GREEDY, UNFILTERED, Notices, answer, decode, loaded, opened
 from tests.statistical import emitted
 from tests.wrong_samplers import Sampler

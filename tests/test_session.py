@@ -18,7 +18,8 @@ from specdec_cli.generation import Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.weights import Weights
-from specdec_cli.session import ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import ModelSettings
 from tests.engine import GREEDY, UNFILTERED, Notices, answer
 from tests.toy_gguf import BOS, Toy, attention_toy
 from tests.toy_kinds import RECURRENT, kind_toy

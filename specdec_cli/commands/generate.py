@@ -86,7 +86,7 @@ def generate(
     from specdec_cli.answer import OutputOptions, answer
     from specdec_cli.prompt import read_prompt
     from specdec_cli.question import Question, Wishes
-    from specdec_cli.session import ModelSettings
+    from specdec_cli.settings import ModelSettings
     from specdec_cli.terminal import Terminal
 
     if prompt is not None and prompt_option is not None:

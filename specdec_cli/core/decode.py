@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Protocol
 
-from specdec_cli.core.distribution import Distribution
-from specdec_cli.core.logprobs import TokenLogprobs, token_logprobs
+from specdec_cli.core.logprobs import TokenLogprobs
 from specdec_cli.core.noise import Chance, ChanceSource
 from specdec_cli.core.past import Mask, Past
 from specdec_cli.core.sampling.chain import SamplingChain
-from specdec_cli.core.sampling.masking import NothingAllowedError
+from specdec_cli.core.scores import NO_TOKEN, Scores
 from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import Kind, Proposal, Rule, TokenRule, Verdict
-
-NOTHING: Final = 2**31 - 1
-"""In place of a token where a mask allows none: the text is over if it is whole, and else cannot go on."""
 
 
 class Model(Protocol):
@@ -132,9 +128,9 @@ def autoregress(
     context = list(prompt)
     past = Past(context, window=chain.window, mask=mask)
     for index in range(budget):
-        scores = _Scores(target.extend(context[target.length :], rows=1), chain, past, ())
+        scores = Scores(target.extend(context[target.length :], rows=1), chain, past, ())
         token = noise.round(index, len(context)).emit(0, scores(0))
-        if token == NOTHING or is_end(token):
+        if token == NO_TOKEN or is_end(token):
             yield Round(0, 0, None, (), (), ended=True)
             return
         context.append(token)
@@ -171,7 +167,7 @@ def speculate(
             chance = noise.round(index, len(context))
             proposal = drafter.propose(context, past, _bounded(enough, budget - 1, is_end), chance)
             rows = target.extend([*context[target.length :], *proposal.tokens], rows=len(proposal.tokens) + 1)
-            scores = _Scores(rows, chain, past, proposal.tokens)
+            scores = Scores(rows, chain, past, proposal.tokens)
             verdict = rule.verify(proposal, scores, chance)
             if learn is not None:
                 learn(proposal, verdict)
@@ -189,44 +185,6 @@ def speculate(
         _rewind(target, drafter, len(context) - 1)
 
 
-class _Scores:
-    """What one target pass says: p after the past and the first i drafted tokens, each worked out when asked for."""
-
-    def __init__(self, rows: Sequence[Logits], chain: SamplingChain, past: Past, drafted: Sequence[int]) -> None:
-        self._rows = rows
-        self._chain = chain
-        self._pasts = [past]
-        self._drafted = drafted
-        self._laws: dict[int, Distribution] = {}
-        self.is_whole = False
-        """Whether the text may end where nothing is allowed to follow."""
-
-    def __call__(self, position: int) -> Distribution:
-        if position not in self._laws:
-            while len(self._pasts) <= position:
-                self._pasts.append(self._pasts[-1].followed_by(self._drafted[len(self._pasts) - 1]))
-            self._laws[position] = self._law(position)
-        return self._laws[position]
-
-    def _law(self, position: int) -> Distribution:
-        """p. It is `NOTHING` where the mask allows no token, unless none comes before it and the text is not whole."""
-        past = self._pasts[position]
-        try:
-            return self._chain.distribution(self._rows[position], past)
-        except NothingAllowedError:
-            self.is_whole = past.mask is not None and past.mask.may_end
-            if position == 0 and not self.is_whole:
-                raise
-            return Distribution.one_hot(NOTHING)
-
-    def logprobs(self, tokens: Sequence[int], count: int | None) -> tuple[TokenLogprobs, ...]:
-        """Those of `tokens`, the first of which is at the first row, with `count` alternatives each."""
-        if count is None:
-            return ()
-        said = enumerate(token for token in tokens if token != NOTHING)
-        return tuple(token_logprobs(self._rows[at], self(at), token, count) for at, token in said)
-
-
 def _bounded(enough: StopRule, limit: int, is_end: Callable[[int], bool]) -> StopRule:
     def bounded(proposal: Proposal) -> bool:
         tokens = proposal.tokens
@@ -235,7 +193,7 @@ def _bounded(enough: StopRule, limit: int, is_end: Callable[[int], bool]) -> Sto
     return bounded
 
 
-def _record(proposal: Proposal, verdict: Verdict, scores: _Scores, logprobs: int | None) -> Round:
+def _record(proposal: Proposal, verdict: Verdict, scores: Scores, logprobs: int | None) -> Round:
     tokens = (*proposal.tokens[: verdict.accepted], verdict.token)
     known = scores.logprobs(tokens, logprobs)
     length = len(proposal.tokens)
@@ -243,11 +201,11 @@ def _record(proposal: Proposal, verdict: Verdict, scores: _Scores, logprobs: int
     return Round(length, verdict.accepted, verdict.kind, tokens, overlaps, source=source, logprobs=known)
 
 
-def _until_end(round_: Round, is_end: Callable[[int], bool], scores: _Scores) -> Round:
+def _until_end(round_: Round, is_end: Callable[[int], bool], scores: Scores) -> Round:
     """Cut `round_` before its first end of generation, or where nothing may follow, if it has one."""
     for position, token in enumerate(round_.tokens):
-        if token == NOTHING or is_end(token):
-            return replace(round_.cut(position), ended=token != NOTHING or scores.is_whole)
+        if token == NO_TOKEN or is_end(token):
+            return replace(round_.cut(position), ended=token != NO_TOKEN or scores.is_whole)
     return round_
 
 

@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from specdec_cli.errors import ModelError
+from specdec_cli.llama.gguf_values import Scalar, Values
 from specdec_cli.llama.library import clear_log, ggml, llama, log_errors
 from specdec_cli.vocabulary import Vocabulary
 
@@ -30,24 +31,6 @@ LOOKALIKES: Final = (
     (b"lmgg", "is in the old GGML format", "download or convert a GGUF version of the model"),
     (b"tjgg", "is in the old GGJT format", "download or convert a GGUF version of the model"),
 )
-UINT16, UINT32, INT32, BOOL, STRING, ARRAY = 2, 4, 5, 7, 8, 9
-SCALARS: Final = {
-    0: ("u8", ctypes.c_uint8),
-    1: ("i8", ctypes.c_int8),
-    2: ("u16", ctypes.c_uint16),
-    3: ("i16", ctypes.c_int16),
-    4: ("u32", ctypes.c_uint32),
-    5: ("i32", ctypes.c_int32),
-    6: ("f32", ctypes.c_float),
-    7: ("bool", ctypes.c_bool),
-    8: ("str", ctypes.c_char_p),
-    10: ("u64", ctypes.c_uint64),
-    11: ("i64", ctypes.c_int64),
-    12: ("f64", ctypes.c_double),
-}
-"""How ggml names the types of single values, and what it returns for each."""
-Scalar = int | float | bool | str | None
-"""A single value; None stands for an array."""
 NO_WEIGHTS: Final = {9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64"}
 """Tensor types that ggml can store and not multiply with: it would jump to address 0."""
 INDEXES: Final = b"tid2eid"
@@ -63,7 +46,7 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
     """
     check_file(path, role)
     with _opened(path, role) as context:
-        values = _Values(context)
+        values = Values(context)
         _check_whole(context, path, role, split=(values.number("split.count") or 0) > 1)
         _check_kind(values, path, role)
         _check_types(context, path, role)
@@ -89,7 +72,7 @@ def read_scalars(path: Path, role: str, keys: Iterable[str]) -> dict[str, Scalar
         ModelError: the file does not parse.
     """
     with _opened(path, role) as context:
-        values = _Values(context)
+        values = Values(context)
         return {key: values.scalar(key) for key in keys if values.has(key)}
 
 
@@ -165,7 +148,7 @@ def _check_whole(context: int, path: Path, role: str, *, split: bool) -> None:
         )
 
 
-def _check_kind(values: _Values, path: Path, role: str) -> None:
+def _check_kind(values: Values, path: Path, role: str) -> None:
     kind = values.text("general.type") or "model"
     if kind != "model":
         raise ModelError(
@@ -198,67 +181,3 @@ def _check_types(context: int, path: Path, role: str) -> None:
                 "which llama.cpp cannot compute with",
                 hint="convert the model again, as F16 or quantised",
             )
-
-
-class _Values:
-    """Typed look-ups in a GGUF's metadata; ggml aborts on a wrong type, so the type is checked first."""
-
-    def __init__(self, context: int) -> None:
-        self._context = context
-
-    def text(self, key: str) -> str:
-        at = self._find(key, STRING)
-        return "" if at is None else str(self._get("gguf_get_val_str", ctypes.c_char_p, at).decode("utf-8", "replace"))
-
-    def number(self, key: str) -> int | None:
-        """An unsigned integer of 16 or 32 bits."""
-        for kind, name, result in ((UINT32, "u32", ctypes.c_uint32), (UINT16, "u16", ctypes.c_uint16)):
-            at = self._find(key, kind)
-            if at is not None:
-                return int(self._get(f"gguf_get_val_{name}", result, at))
-        return None
-
-    def flag(self, key: str) -> bool | None:
-        at = self._find(key, BOOL)
-        return None if at is None else bool(self._get("gguf_get_val_bool", ctypes.c_bool, at))
-
-    def strings(self, key: str) -> list[bytes]:
-        at = self._find(key, ARRAY)
-        if at is None or self._get("gguf_get_arr_type", ctypes.c_int, at) != STRING:
-            return []
-        each = ggml("gguf_get_arr_str", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t))
-        return [each(self._context, at, index) for index in range(self._get("gguf_get_arr_n", ctypes.c_size_t, at))]
-
-    def integers(self, key: str) -> list[int]:
-        """An array of signed integers of 32 bits."""
-        at = self._find(key, ARRAY)
-        if at is None or self._get("gguf_get_arr_type", ctypes.c_int, at) != INT32:
-            return []
-        count = self._get("gguf_get_arr_n", ctypes.c_size_t, at)
-        data = self._get("gguf_get_arr_data", ctypes.c_void_p, at)
-        return list((ctypes.c_int32 * count).from_address(data)) if count else []
-
-    def has(self, key: str) -> bool:
-        return self._at(key) >= 0
-
-    def scalar(self, key: str) -> Scalar:
-        """The value of `key`, which is there, whatever its type."""
-        at = self._at(key)
-        name, result = SCALARS.get(self._get("gguf_get_kv_type", ctypes.c_int, at), ("", None))
-        if result is None:
-            return None
-        value: int | float | bool | bytes = self._get(f"gguf_get_val_{name}", result, at)
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-    def _find(self, key: str, kind: int) -> int | None:
-        at = self._at(key)
-        found = at >= 0 and self._get("gguf_get_kv_type", ctypes.c_int, at) == kind
-        return at if found else None
-
-    def _at(self, key: str) -> int:
-        """The index of `key`; below 0 if it is not there."""
-        find = ggml("gguf_find_key", ctypes.c_int64, (ctypes.c_void_p, ctypes.c_char_p))
-        return int(find(self._context, key.encode()))
-
-    def _get(self, name: str, result: Any, at: int) -> Any:
-        return ggml(name, result, (ctypes.c_void_p, ctypes.c_int64))(self._context, at)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from specdec_cli.core.sampling.ranges import RANGES
-from specdec_cli.llama.gguf import Scalar, read_scalars
+from specdec_cli.llama.gguf import read_scalars
+from specdec_cli.llama.gguf_values import Scalar
 
 PREFIX: Final = "general.sampling."
 SEQUENCE: Final = PREFIX + "sequence"

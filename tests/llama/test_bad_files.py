@@ -13,7 +13,8 @@ import pytest
 from specdec_cli.catalog import Pair
 from specdec_cli.errors import EXIT_MODEL, ModelError
 from specdec_cli.llama.gguf import read_vocabulary
-from specdec_cli.session import ModelSettings, Session
+from specdec_cli.session import Session
+from specdec_cli.settings import ModelSettings
 from tests.engine import Notices
 from tests.toy_gguf import Toy, attention_toy
 
