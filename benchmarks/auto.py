@@ -125,7 +125,10 @@ def run(session: Session, temperature: str, text: str, length: DraftTokens, seed
 
 
 def oracle(kept: list[int], costs: Costs) -> float:
-    """Tokens for each plain step if every round had drafted just what is kept, in as many blocks as is cheapest."""
+    """Tokens for each plain step if every run of kept tokens had been drafted in as many blocks as is cheapest.
+
+    A run goes on over blocks that were kept whole.
+    """
 
     @cache
     def cheapest(count: int) -> float:
@@ -138,7 +141,12 @@ def oracle(kept: list[int], costs: Costs) -> float:
             for drafted in blocks
         )
 
-    return sum(each + 1 for each in kept) / sum(cheapest(each + 1) for each in kept)
+    runs = [0]
+    for each in kept:
+        runs[-1] += each + 1
+        if each < FIXED[-1]:
+            runs.append(0)
+    return sum(runs) / sum(cheapest(run) for run in runs)
 
 
 if __name__ == "__main__":
