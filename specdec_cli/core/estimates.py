@@ -16,7 +16,7 @@ MEMORY: Final = 60.0
 """Examples that a mean remembers, older ones fading."""
 BELIEF: Final = 8.0
 """Examples that the first belief about a bucket is worth: that its drafter is right as often as it is sure."""
-FIRST_SURVIVAL, SURVIVAL_BELIEF = 0.85, 4.0
+FIRST_SURVIVAL, SURVIVAL_BELIEF = 0.9, 4.0
 """The first belief about every place in a block, and the examples that it is worth; it makes a start worth while."""
 FIRST_PATIENCE, MOST_PATIENCE = 100.0, 6400.0
 """Of what was seen one part in so many is forgotten in each round without a draft, since the text may have become
