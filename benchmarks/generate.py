@@ -28,7 +28,8 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.verify import RULES
-from specdec_cli.generation import DEFAULT_RULE, Request
+from specdec_cli.generation import Request
+from specdec_cli.limits import DEFAULT_RULE
 from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.session import Session
 from specdec_cli.settings import Listener, ModelSettings

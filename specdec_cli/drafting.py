@@ -10,13 +10,13 @@ from specdec_cli.catalog import PredictedText, Source
 from specdec_cli.core.draft_temperature import to_draft_chain
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.translation import Translator
-from specdec_cli.drafters.chain import ChainDrafter
+from specdec_cli.drafters.chain import ChainDrafter, ExhaustibleDrafter
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.drafters.text import TextDrafter
 from specdec_cli.drafters.translated import TranslatedDrafter
 from specdec_cli.errors import UsageError
-from specdec_cli.generation import ExhaustibleDrafter, Request
+from specdec_cli.generation import Request
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer

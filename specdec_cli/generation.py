@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Literal
 
-from specdec_cli.core.decode import Drafter, Round, autoregress, speculate
+from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import AdaptiveLength, FixedLength
 from specdec_cli.core.logprobs import TokenLogprobs
 from specdec_cli.core.past import Mask
@@ -15,22 +15,13 @@ from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import RULES, Kind
-from specdec_cli.limits import DraftTokens
+from specdec_cli.drafters.chain import ExhaustibleDrafter
+from specdec_cli.limits import DEFAULT_RULE, DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
 
-DEFAULT_RULE: Final = "block"
 FinishReason = Literal["stop", "length", "context", "interrupted"]
-
-
-class ExhaustibleDrafter(Drafter, Protocol):
-    """A drafter that a context may outgrow."""
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the context has outgrown it, so that it proposes nothing any more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,3 +7,6 @@ LONGEST_DRAFT: Final = 128
 
 DraftTokens = int | Literal["auto"]
 """A draft length as users give it."""
+
+DEFAULT_RULE: Final = "block"
+"""Of `core.verify.RULES`: it keeps the most tokens at every temperature measured (`benchmarks/rules.py`)."""

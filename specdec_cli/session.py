@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +15,11 @@ from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.drafters.chain import ExhaustibleDrafter
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.drafting import DraftModel, Material, Translation, open_drafter, read_prediction, to_translation
 from specdec_cli.errors import UsageError
-from specdec_cli.generation import ExhaustibleDrafter, Generation, Request
+from specdec_cli.generation import Generation, Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.chat_template import Message, render_messages
 from specdec_cli.llama.context import Context, ContextOptions
@@ -81,7 +83,6 @@ class Session:
         self.tokenizer = Tokenizer(self.target)
         self.texts = TokenTexts(self.target)
         self._predictions = {path: self.texts.inside(text) for path, text in predictions.items()}
-        self.fingerprint = fingerprint(vocabulary.tokens)
         self._translation: Translation | None = None
         if overlap is not None and self.draft is not None:
             self._translation = to_translation(overlap, self.tokenizer, self.draft)
@@ -100,6 +101,11 @@ class Session:
         )
         self._weights.append(weights)
         return weights
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Of the target's vocabulary, for `specdec_cli.memory`; 0.1 s that only `--memory` should take."""
+        return fingerprint(read_vocabulary(self.pair.target, "target").tokens)
 
     def chain(self, given: Mapping[str, Any]) -> SamplingChain:
         """The sampling chain of what the user says, see `specdec_cli.sampling_settings`, and of the target's file.

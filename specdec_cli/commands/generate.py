@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from specdec_cli.commands import options
 from specdec_cli.commands import sampling_options as sampling
 from specdec_cli.errors import UsageError
+from specdec_cli.limits import DEFAULT_RULE
 
 if TYPE_CHECKING:
     from specdec_cli.catalog import Pair
@@ -28,7 +29,7 @@ def generate(
     lora: options.Lora = None,
     draft_lora: options.DraftLora = None,
     config: options.Config = None,
-    rule: sampling.Rule = sampling.DEFAULT_RULE,
+    rule: sampling.Rule = DEFAULT_RULE,
     seed: sampling.Seed = -1,
     temperature: sampling.Temperature = None,
     draft_temperature: sampling.DraftTemperature = "auto",

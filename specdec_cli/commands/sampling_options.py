@@ -15,7 +15,6 @@ from specdec_cli.errors import UsageError
 SAMPLING: Final = "Sampling (llama.cpp's defaults, unless the model file has its own)"
 REPETITION: Final = "Against repetition"
 RULES: Final = ("token", "block", "coupled")
-DEFAULT_RULE: Final = "block"
 
 
 def _real(name: str, *, panel: str = SAMPLING, help: str) -> Any:

@@ -15,12 +15,12 @@ CONFIDENT: Final = 0.5
 match is from 3 tokens on. Replayed before models that are right 65 or 80 % of the time, 3 did like 2 and beat 5."""
 
 
-class Link(Drafter, Protocol):
-    """A drafter that may come to its end."""
+class ExhaustibleDrafter(Drafter, Protocol):
+    """A drafter that a context may outgrow."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether the context has outgrown it."""
+        """Whether the context has outgrown it, so that it proposes nothing any more."""
         ...
 
 
@@ -31,7 +31,7 @@ class ChainDrafter:
     A block is never dropped for the tokens that were drawn.
     """
 
-    def __init__(self, drafters: Sequence[Link]) -> None:
+    def __init__(self, drafters: Sequence[ExhaustibleDrafter]) -> None:
         self.name: Final = ",".join(drafter.name for drafter in drafters)
         self._drafters = drafters
 

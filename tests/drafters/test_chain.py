@@ -10,7 +10,7 @@ from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Chance, ChanceSource, Noise
 from specdec_cli.core.past import Past
 from specdec_cli.core.verify import RULES, Proposal
-from specdec_cli.drafters.chain import CONFIDENT, ChainDrafter, Link
+from specdec_cli.drafters.chain import CONFIDENT, ChainDrafter, ExhaustibleDrafter
 from specdec_cli.drafters.lookup import LookupDrafter, confidence
 from specdec_cli.drafters.text import TextDrafter
 from tests.core.reference import plain_law
@@ -49,7 +49,7 @@ class Scripted:
         self.diary.append(("rewind", length))
 
 
-def proposed(*drafters: Link, enough: StopRule | None = None) -> Proposal:
+def proposed(*drafters: ExhaustibleDrafter, enough: StopRule | None = None) -> Proposal:
     return ChainDrafter(drafters).propose((0, 1), Past(), enough or FixedLength(3), CHANCE)
 
 
@@ -136,7 +136,7 @@ def test_a_model_that_did_not_draft_for_a_while_catches_up_in_one_batch() -> Non
 LUCK: dict[str, Luck] = {"token": fresh, "block": fresh, "coupled": SharedPaths}
 TARGET, DRAFT = by_context(2, 3), by_context(5, 3)
 PROMPT = (0, 1, 1, 0, 1, 0, 2, 0, 1, 1, 0, 1)
-Links = Callable[[], list[Link]]
+Links = Callable[[], list[ExhaustibleDrafter]]
 CHAINS: dict[str, Links] = {
     "lookup,model": lambda: [LookupDrafter(), drafter_of(TableModel(DRAFT), IN_FLOAT64)],
     "model,lookup": lambda: [drafter_of(TableModel(DRAFT), IN_FLOAT64), LookupDrafter()],
