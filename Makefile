@@ -15,7 +15,8 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto -m "not real"
+	$(BIN)/pytest -m real
 
 $(VENV)/.installed-%: pyproject.toml scripts/install
 	@scripts/install $(PYTHON) $(VENV) $*

@@ -59,7 +59,7 @@ class AdaptiveLength:
             self._reach.append(self._reach[-1] * drafter.acceptance(proposal.confidences[len(self._reach) - 1]))
         if length >= LONGEST:
             return True
-        return not (self._pays(proposal.source, length) or (length == 0 and self._is_due(proposal.source)))
+        return not (self._pays(proposal, self._reach[length]) or (length == 0 and self._is_due(proposal.source)))
 
     def learn(self, proposal: Proposal, verdict: Verdict) -> None:
         """Take note of what became of `proposal`; see `core.decode.Learn`."""
@@ -69,7 +69,7 @@ class AdaptiveLength:
         self._recent.append((emitted, cost))
         tokens, time = (sum(each) + PRIOR_ROUNDS for each in zip(*self._recent, strict=True))
         self._rate = max(1.0, tokens / time)
-        drafter.learn(proposal.confidences, verdict.overlaps)
+        drafter.learn(proposal.confidences, verdict.overlaps, verdict.accepted)
         for name, estimate in self._estimates.items():
             estimate.note(drafted=name == source and length > 0, emitted=emitted, all_kept=verdict.accepted == length)
 
@@ -84,16 +84,17 @@ class AdaptiveLength:
         extra = self._costs.verify(2) - 1 + self._costs.draft(source, 1, drafter.unseen)
         return drafter.idle >= max(drafter.wait, extra / TRIAL_SHARE)
 
-    def _pays(self, source: str, length: int) -> bool:
-        """Whether some number of tokens more is worth its time.
+    def _pays(self, proposal: Proposal, kept: float) -> bool:
+        """Whether some number of tokens more is worth its time, `kept` being the chance that the block is kept.
 
         What the drafter has to read first is left out: it is read once, for all the blocks that follow.
         """
+        source, length, known = proposal.source, len(proposal.tokens), proposal.confidences
         drafter, costs = self._drafter(source), self._costs
         verified, drafted = costs.verify(length + 1), costs.draft(source, length, 1)
-        gain, kept = 0.0, self._reach[length]
+        gain = 0.0
         for longer in range(length + 1, LONGEST + 1):
-            kept *= drafter.survival(longer)
+            kept *= drafter.acceptance(known[longer - 1]) if longer <= len(known) else drafter.survival(longer)
             gain += kept
             time = costs.verify(longer + 1) - verified + costs.draft(source, longer, 1) - drafted
             if gain > self._rate * time:

@@ -9,7 +9,7 @@ Each brings the `noise` that it needs. None knows models: p and q come in as dis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -29,7 +29,8 @@ class Kind(StrEnum):
 class Proposal:
     """A drafted block of the drafter `source`: `tokens[i]` was drawn from `distributions[i]`, given `tokens[:i]`.
 
-    `confidences[i]`, in 0..1, is how sure the drafter is of position i. It decides nothing but how far to draft.
+    `confidences[i]`, in 0..1, is how sure the drafter is of position i; of the position behind the tokens too, if it
+    knows that without drawing. They decide nothing but how far to draft.
     """
 
     tokens: tuple[int, ...] = ()
@@ -39,8 +40,12 @@ class Proposal:
 
     def followed_by(self, token: int, q: Distribution, confidence: float = 1.0) -> Proposal:
         """One token longer."""
-        tokens, distributions = (*self.tokens, token), (*self.distributions, q)
-        return Proposal(tokens, distributions, (*self.confidences, confidence), self.source)
+        confidences = (*self.confidences[: len(self.tokens)], confidence)
+        return Proposal((*self.tokens, token), (*self.distributions, q), confidences, self.source)
+
+    def expecting(self, confidence: float) -> Proposal:
+        """The same of a drafter that is so sure of its next token, whatever luck will draw."""
+        return replace(self, confidences=(*self.confidences[: len(self.tokens)], confidence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ from specdec_cli.core.verify import Proposal
 
 
 def copied(source: str, guesses: Iterable[tuple[int, float]], past: Past, enough: StopRule) -> Proposal:
-    """The block of `guesses`, tokens with their confidences, until `enough`.
+    """The block of `guesses`, tokens with their confidences, until `enough`, which knows the next one's beforehand.
 
     It ends before a token that a mask forbids, which the target would refuse.
     """
     proposal = Proposal(source=source)
     for token, confidence in guesses:
+        proposal = proposal.expecting(confidence)
         if enough(proposal) or (past.mask is not None and not past.mask.allowed(np.array([token]))[0]):
             break
         proposal = proposal.followed_by(token, Distribution.one_hot(token), confidence)

@@ -11,6 +11,7 @@ from specdec_cli.core.costs import Costs
 from specdec_cli.core.decode import Round, speculate
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength
+from specdec_cli.core.estimates import DrafterEstimate
 from specdec_cli.core.noise import ChanceSource, Noise
 from specdec_cli.core.past import Past
 from specdec_cli.core.verify import RULES, Kind, Proposal, Verdict
@@ -21,6 +22,7 @@ from tests.loops import GREEDY, IN_FLOAT64, drafter_of
 from tests.toys import LogitsOf, TableModel, by_context, chained
 
 IN_PAST = Past()
+SURE_TOKEN = Distribution.of(np.ones(1), np.array([1]))
 FREE = Costs((1.0,) * (LONGEST + 1))
 MEMORY_BOUND = Costs(tuple(1 + 0.1 * n for n in range(LONGEST + 1)), {"model": (0.1,) * (LONGEST + 1)})
 DEAR = Costs(tuple(float(1 + n) for n in range(LONGEST + 1)), {"model": (0.8,) * (LONGEST + 1)})
@@ -94,14 +96,13 @@ def test_a_block_ends_where_one_more_row_would_cost_a_jump() -> None:
 
 def test_a_text_that_becomes_predictable_is_drafted_again() -> None:
     length = AdaptiveLength(MEMORY_BOUND)
-    sure = Distribution.of(np.ones(1), np.array([1]))
 
     def played(overlap: float, rounds: int) -> list[int]:
         lengths = []
         for _ in range(rounds):
             proposal = Proposal(source="model")
             while not length(proposal):
-                proposal = proposal.followed_by(1, sure, 0.9)
+                proposal = proposal.followed_by(1, SURE_TOKEN, 0.9)
             drafted = len(proposal.tokens)
             kept = drafted if overlap == 1 else 0
             overlaps = (overlap,) * min(kept + 1, drafted)
@@ -111,6 +112,33 @@ def test_a_text_that_becomes_predictable_is_drafted_again() -> None:
 
     assert sum(played(0.0, 60)[-20:]) <= 2
     assert np.mean(played(1.0, 200)[-50:]) > 5
+
+
+def block(length: AdaptiveLength, confidences: list[float], *, ahead: bool) -> Proposal:
+    """A block of tokens of which a drafter is so sure, known before each is drawn if `ahead`."""
+    proposal = Proposal(source="lookup")
+    for confidence in confidences:
+        proposal = proposal.expecting(confidence) if ahead else proposal
+        if length(proposal):
+            break
+        proposal = proposal.followed_by(1, SURE_TOKEN, confidence)
+    return proposal
+
+
+def test_a_drafter_that_knows_how_sure_it_will_be_starts_only_where_that_pays() -> None:
+    length = AdaptiveLength(Costs(tuple(1 + 0.6 * n for n in range(LONGEST + 1))))
+    assert block(length, [0.1] * 4, ahead=False).tokens == (1,), "the first token shows it"
+    assert block(length, [0.1] * 4, ahead=True).tokens == ()
+    assert block(length, [0.95] * 4, ahead=True).tokens == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(("kept_of_ten", "is_more"), [(9, True), (3, False)])
+def test_what_a_rule_keeps_beyond_or_short_of_the_overlap_is_learned(kept_of_ten: int, is_more: bool) -> None:
+    estimate = DrafterEstimate(40, 640)
+    for round_ in range(400):
+        estimate.learn([0.6], [0.6], accepted=int(round_ % 10 < kept_of_ten))
+    assert estimate.acceptance(0.6) == pytest.approx(kept_of_ten / 10, abs=0.08)
+    assert (estimate.survival(1) > 0.6) == is_more
 
 
 def test_the_same_history_gives_the_same_lengths() -> None:

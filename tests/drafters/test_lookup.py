@@ -75,7 +75,8 @@ def test_a_block_ends_before_a_token_that_a_mask_forbids() -> None:
 def test_confidence_grows_with_the_match_and_with_what_was_proposed_since() -> None:
     context = [9, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3]
     proposal = LookupDrafter().propose(context, Past(), FixedLength(4), CHANCE)
-    assert proposal.confidences == tuple(confidence(length) for length in (3, 4, 5, 6))
+    of_next = confidence(7)
+    assert proposal.confidences == (*(confidence(length) for length in (3, 4, 5, 6)), of_next)
     known = [confidence(length) for length in range(SHORTEST, 1000)]
     assert known == sorted(set(known))
     assert (min(known) > 0, max(known) < 1) == (True, True)

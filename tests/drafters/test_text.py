@@ -113,8 +113,8 @@ def test_confidence_is_high_in_step_and_low_just_after_a_realignment() -> None:
     def confidences(output: Sequence[int]) -> tuple[float, ...]:
         return drafter_of().propose([*PROMPT, *output], Past(), FixedLength(3), CHANCE).confidences
 
-    assert confidences(TEXT[:30]) == tuple(confidence(TRUSTED + read) for read in (30, 31, 32))
-    assert confidences([*TEXT[:30], 7, *TEXT[30:32]]) == tuple(confidence(read) for read in (2, 3, 4))
+    assert confidences(TEXT[:30]) == tuple(confidence(TRUSTED + read) for read in (30, 31, 32, 33))
+    assert confidences([*TEXT[:30], 7, *TEXT[30:32]]) == tuple(confidence(read) for read in (2, 3, 4, 5))
     known = [confidence(length) for length in range(1, 1000)]
     assert known == sorted(set(known))
     assert (min(known) > 0, max(known) < 1) == (True, True)
