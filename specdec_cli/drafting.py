@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from specdec_cli.catalog import PredictedText, Source
+from specdec_cli.catalog import NgramFile, PredictedText, Source
 from specdec_cli.core.draft_temperature import to_draft_chain
+from specdec_cli.core.ngrams import NgramTable
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.translation import Translator
 from specdec_cli.drafters.chain import ChainDrafter, ExhaustibleDrafter
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.drafters.table import TableDrafter
 from specdec_cli.drafters.text import TextDrafter
 from specdec_cli.drafters.translated import TranslatedDrafter
 from specdec_cli.errors import UsageError
@@ -21,7 +23,8 @@ from specdec_cli.llama.context import Context
 from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights
-from specdec_cli.vocabulary import Ends, Overlap
+from specdec_cli.ngram_file import read_ngrams
+from specdec_cli.vocabulary import Ends, Overlap, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,14 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What drafters copy from, in the target's tokens: each file that predicts the answer, and remembered answers."""
+    """What drafters know, in the target's tokens: files that predict the answer, tables, and remembered answers.
+
+    `vocabulary` is the number of the target's ids.
+    """
 
     predictions: Mapping[Path, Sequence[int]]
+    tables: Mapping[Path, NgramTable]
+    vocabulary: int
     remembered: Sequence[Sequence[int]] = ()
 
 
@@ -65,8 +73,11 @@ def _open_one(
         return LookupDrafter(material.remembered)
     if isinstance(source, PredictedText):
         return TextDrafter(material.predictions[source.path])
+    chain = to_draft_chain(request.chain, request.draft_temperature)
+    if isinstance(source, NgramFile):
+        return TableDrafter(material.tables[source.path], chain, vocabulary=material.vocabulary)
     assert model is not None
-    return _open_model(model, to_draft_chain(request.chain, request.draft_temperature))
+    return _open_model(model, chain)
 
 
 def _open_model(model: DraftModel, chain: SamplingChain) -> ModelDrafter | TranslatedDrafter:
@@ -97,6 +108,23 @@ def read_prediction(path: Path) -> bytes:
     if not text:
         raise UsageError(f"--draft text:{path} is empty", hint="give a text like the answer")
     return text
+
+
+def read_tables(sources: Sequence[Source], target: Vocabulary) -> dict[Path, NgramTable]:
+    """The tables of n-grams among `sources`.
+
+    Raises:
+        UsageError: one cannot be read, or is about another vocabulary than the target's.
+    """
+    tables: dict[Path, NgramTable] = {}
+    for path in [each.path for each in sources if isinstance(each, NgramFile)]:
+        tables[path], fingerprint = read_ngrams(path)
+        if fingerprint != target.fingerprint:
+            raise UsageError(
+                f"table {path} is about another vocabulary than that of target {target.source}",
+                hint="specdec table build makes one for this target",
+            )
+    return tables
 
 
 def to_translation(overlap: Overlap, tokenizer: Tokenizer, draft: Weights) -> Translation:

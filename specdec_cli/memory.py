@@ -7,19 +7,17 @@ it holds a lock, so that a reader sees one whole version, and two writers lose n
 
 from __future__ import annotations
 
-import os
 import struct
 import sys
-import tempfile
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 from specdec_cli.errors import UsageError
+from specdec_cli.files import replace_file
 
 LIMIT: Final = 1 << 18
 """Tokens in a file, of all vocabularies together: half a second to index at the start of a run, and 1 MB."""
@@ -29,14 +27,6 @@ HEAD: Final = struct.Struct("<16sI")
 CHECKSUM: Final = struct.Struct("<I")
 
 Record = tuple[bytes, "array[int]"]
-
-
-def fingerprint(vocabulary: Sequence[bytes]) -> bytes:
-    """16 bytes that tell vocabularies apart, given as their tokens by id: ids of one mean nothing in another."""
-    digest = blake2b(digest_size=16)
-    for token in vocabulary:
-        digest.update(len(token).to_bytes(4, "little") + token)
-    return digest.digest()
 
 
 def load(path: Path, fingerprint: bytes) -> list[Sequence[int]]:
@@ -60,7 +50,7 @@ def remember(path: Path, fingerprint: bytes, tokens: Sequence[int]) -> None:
         with _locked(path):
             latest = fingerprint, array("I", tokens[-LIMIT:])
             records = [*(record for record in _read(path) if record != latest), latest]
-            _replace(path, _to_bytes(_newest(records)))
+            replace_file(path, _to_bytes(_newest(records)))
     except OSError as error:
         raise UsageError(f"cannot write memory {path}: {error.strerror or error}") from error
 
@@ -128,21 +118,6 @@ def _swapped(tokens: array[int]) -> array[int]:
     tokens = array("I", tokens)
     tokens.byteswap()
     return tokens
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put `content` in the place of the file: all of it, or nothing."""
-    path = path.resolve()
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".new", delete=False) as new:
-        try:
-            new.write(content)
-            new.flush()
-            os.fsync(new.fileno())
-            new.close()
-            Path(new.name).replace(path)
-        except BaseException:
-            Path(new.name).unlink(missing_ok=True)
-            raise
 
 
 @contextmanager

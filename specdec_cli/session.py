@@ -7,22 +7,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from specdec_cli import calibration
 from specdec_cli.catalog import Pair, PredictedText
+from specdec_cli.context_size import choose_size
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.drafters.chain import ExhaustibleDrafter
 from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.drafting import DraftModel, Material, Translation, open_drafter, read_prediction, to_translation
+from specdec_cli.drafting import (
+    DraftModel,
+    Material,
+    Translation,
+    open_drafter,
+    read_prediction,
+    read_tables,
+    to_translation,
+)
 from specdec_cli.errors import UsageError
 from specdec_cli.generation import Generation, Request
 from specdec_cli.limits import DraftTokens
-from specdec_cli.llama.chat_template import Message, render_messages
-from specdec_cli.llama.context import Context, ContextOptions
+from specdec_cli.llama.caches import Caches, Need
+from specdec_cli.llama.chat_template import Message, encode_messages
+from specdec_cli.llama.context import Context
 from specdec_cli.llama.devices import gpu_names, usable_cpus
 from specdec_cli.llama.gguf import read_vocabulary
 from specdec_cli.llama.grammar import load_grammar
@@ -30,14 +40,9 @@ from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.token_texts import TokenTexts
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
-from specdec_cli.memory import fingerprint
 from specdec_cli.sampling_settings import read_brought, to_chain
 from specdec_cli.settings import SETTINGS_OF_SPEED, Listener, ModelSettings
 from specdec_cli.vocabulary import SAMPLE, find_overlap, first_difference
-
-DEFAULT_CONTEXT: Final = 4096
-ROOM_TO_ANSWER: Final = 2048
-"""Without --ctx-size the context is 4096 tokens or what prompt and answer need, within what the model knows."""
 
 
 class Session:
@@ -56,7 +61,9 @@ class Session:
         self._listener = listener
         self.costs: Costs | None = None
         self.remembered: Sequence[Sequence[int]] = ()
-        self._contexts: list[Context] = []
+        self._caches = Caches(self.settings, self.interrupt)
+        self._answer: Generation | None = None
+        self._noticed: set[str] = set()
         self._weights: list[Weights] = []
         started = time.perf_counter()
         try:
@@ -75,6 +82,7 @@ class Session:
         self.draft: Weights | None = None
         predicted = [each.path for each in pair.drafters if isinstance(each, PredictedText)]
         predictions = {path: read_prediction(path) for path in predicted}
+        self._tables = read_tables(pair.drafters, vocabulary)
         if pair.draft_model is not None:
             theirs = read_vocabulary(pair.draft_model, "draft")
             overlap = find_overlap(vocabulary, theirs) if first_difference(vocabulary, theirs) else None
@@ -105,7 +113,7 @@ class Session:
     @cached_property
     def fingerprint(self) -> bytes:
         """Of the target's vocabulary, for `specdec_cli.memory`; 0.1 s that only `--memory` should take."""
-        return fingerprint(read_vocabulary(self.pair.target, "target").tokens)
+        return read_vocabulary(self.pair.target, "target").fingerprint
 
     def chain(self, given: Mapping[str, Any]) -> SamplingChain:
         """The sampling chain of what the user says, see `specdec_cli.sampling_settings`, and of the target's file.
@@ -117,28 +125,42 @@ class Session:
         return to_chain(given, self.brought, self.texts, context=context)
 
     def prompt_from_messages(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of a prompt that asks for the next message, by the target's chat template."""
-        return self.tokenizer.encode(render_messages(self.target, self.tokenizer, messages))
+        """Tokens of a prompt that asks for the next message, by the target's chat template.
+
+        What a message holds is plain text, even if it reads like a control token.
+
+        Raises:
+            ModelError: there is no template, or it fails or refuses these messages.
+        """
+        return encode_messages(self.target, self.tokenizer, messages)
 
     def prompt_from_text(self, text: str) -> list[int]:
         """Tokens of plain text to continue."""
         return self.tokenizer.encode(text)
 
     def generate(self, prompt: Sequence[int], request: Request) -> Generation:
-        """An answer to `prompt`, produced as it is iterated. It ends the one before: the caches are made anew.
+        """An answer to `prompt`, produced as it is iterated. It ends the one before, and goes on from its caches.
 
         Raises:
             UsageError: the prompt is empty or does not fit the context, or the grammar cannot be used.
+            ModelError: a context cannot be made.
             KeyboardInterrupt: Ctrl-C before it begins.
         """
         if not prompt:
             raise UsageError("the prompt is empty", hint="this model has no token to begin a text from nothing")
-        with self.interrupt:
-            generation = self._open(prompt, request)
-        if self.interrupt.raised:
+        self._end_answer()
+        try:
+            with self.interrupt:
+                self._answer = self._open(prompt, request)
+            self.interrupt.check()
+        finally:
             self.interrupt.lower()
-            raise KeyboardInterrupt
-        return generation
+        return self._answer
+
+    def _end_answer(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
 
     def _open(self, prompt: Sequence[int], request: Request) -> Generation:
         size = self._context_size(len(prompt), request.max_tokens)
@@ -147,9 +169,7 @@ class Session:
         mask: Mask | None = None
         if request.grammar is not None:
             mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
-        self._close_contexts()
-        target = self._open_context(self.target, size, rows=longest + 1, snapshots=min(longest, 1))
-        draft = self._open_draft(size, longest) if length and self.draft is not None else None
+        target, draft = self._open_contexts(size, longest)
         drafter = self._open_drafter(request, draft) if length else None
         costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
         return Generation(
@@ -163,8 +183,13 @@ class Session:
             tokenizer=self.tokenizer,
             interrupt=self.interrupt,
             load_seconds=self.load_seconds,
-            notice=self._listener.notice,
+            notice=self._notice_once,
         )
+
+    def _notice_once(self, message: str) -> None:
+        if message not in self._noticed:
+            self._noticed.add(message)
+            self._listener.notice(message)
 
     def draft_tokens(self, request: Request) -> DraftTokens:
         """The draft length of `request`: its own, that of the pair, or auto; 0 without a draft."""
@@ -189,61 +214,58 @@ class Session:
             )
         return self.costs
 
-    def _open_draft(self, size: int, longest: int) -> Context:
-        """A context of the draft model beside one of the target of `size` tokens, for blocks of `longest`."""
-        assert self.draft is not None
-        return self._open_context(self.draft, min(size, self.draft.trained_context), rows=1, snapshots=longest)
-
     def _open_drafter(self, request: Request, draft: Context | None) -> ExhaustibleDrafter:
         model = None
         if draft is not None and self.draft is not None:
             shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
             model = DraftModel(draft, shared, self.target, self._translation)
-        material = Material(self._predictions, self.remembered)
+        material = Material(self._predictions, self._tables, self.target.vocabulary_size, self.remembered)
         return open_drafter(self.pair.drafters, request, material, model)
 
+    @property
+    def context_limit(self) -> int:
+        """The most tokens that a prompt and its answer can have together."""
+        return self.settings.ctx_size or self.target.trained_context
+
     def _context_size(self, prompt: int, max_tokens: int | None) -> int:
-        trained = self.target.trained_context
-        wanted = max(DEFAULT_CONTEXT, prompt + (max_tokens or ROOM_TO_ANSWER))
-        given = trained if self.settings.ctx_size == 0 else self.settings.ctx_size
-        size = given or min(wanted, trained)
-        if prompt >= size:
-            raise UsageError(
-                f"the prompt has {prompt} tokens and the context holds {size}, answer included",
-                hint="shorten the prompt or raise --ctx-size" + ("" if given else f" over the trained {trained}"),
-            )
+        given, trained, held = self.settings.ctx_size, self.target.trained_context, self._caches.size(self.target)
+        size = choose_size(prompt, max_tokens, given=given, trained=trained, held=held)
         if size > trained:
-            self._listener.notice(f"--ctx-size {size} is more than the {trained} tokens the target was trained for")
+            self._notice_once(f"--ctx-size {size} is more than the {trained} tokens the target was trained for")
         return size
 
-    def _open_context(self, weights: Weights, size: int, rows: int, snapshots: int) -> Context:
-        settings = self.settings
-        threads = (settings.draft_threads if weights is self.draft else settings.threads) or 1
-        options = ContextOptions(
-            size=size,
-            batch=settings.batch_size,
-            rows=rows,
-            snapshots=snapshots,
-            threads=threads,
-            flash_attention=settings.flash_attn,
-            cache_type_k=settings.cache_type_k,
-            cache_type_v=settings.cache_type_v,
-        )
-        context = Context(weights, options, self.interrupt)
-        self._contexts.append(context)
-        return context
+    def _open_contexts(self, size: int, longest: int) -> tuple[Context, Context | None]:
+        """Contexts for a text of `size` tokens and blocks of `longest`; none of the draft where those are 0."""
+        needs = [Need(self.target, size, rows=longest + 1, snapshots=min(longest, 1))]
+        if longest and self.draft is not None:
+            needs.append(Need(self.draft, min(size, self.draft.trained_context), rows=1, snapshots=longest))
+        target, *draft = self._caches.open(needs)
+        return target, draft[0] if draft else None
+
+    def save_caches(self, folder: Path) -> None:
+        """Write what the caches hold into files of `folder`, each whole or not at all, to go on from in a later run.
+
+        Raises:
+            UsageError: they cannot be written.
+        """
+        for weights in self._weights:
+            self._caches.save(weights, folder)
+
+    def load_caches(self, folder: Path) -> None:
+        """Let the first answer go on from caches that were saved in `folder`; without them where they do not fit."""
+        for weights in self._weights:
+            try:
+                self._caches.load(weights, folder)
+            except UsageError as error:
+                self._listener.notice(f"{error.message}: going on without it")
 
     def close(self) -> None:
         """Free both models and their caches."""
-        self._close_contexts()
+        self._end_answer()
+        self._caches.close()
         for weights in self._weights:
             weights.close()
         self._weights = []
-
-    def _close_contexts(self) -> None:
-        for context in self._contexts:
-            context.close()
-        self._contexts = []
 
     def __enter__(self) -> Session:
         return self

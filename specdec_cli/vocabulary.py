@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import repeat
 from typing import Final
 
@@ -61,6 +62,16 @@ class Vocabulary:
     bos: int | None
     add_bos: bool | None
     kinds: Sequence[int] = ()
+
+    @property
+    def fingerprint(self) -> bytes:
+        """16 bytes that tell vocabularies apart whose ids mean different tokens; padding at the end says nothing."""
+        kinds = self.kinds or [NORMAL] * len(self.tokens)
+        length = max((token for token, kind in enumerate(kinds, 1) if kind != UNUSED), default=0)
+        digest = blake2b(digest_size=16)
+        for token in self.tokens[:length]:
+            digest.update(len(token).to_bytes(4, "little") + token)
+        return digest.digest()
 
 
 @dataclass(frozen=True, slots=True)

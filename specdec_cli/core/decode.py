@@ -29,6 +29,11 @@ class Model(Protocol):
         """How many tokens the cache holds."""
         ...
 
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens that the cache holds."""
+        ...
+
     def extend(self, tokens: Sequence[int], rows: int) -> Sequence[Logits]:
         """Evaluate `tokens` after the cached ones; logits [vocabulary] after each of the last `rows` of them.
 
@@ -81,7 +86,7 @@ class Round:
     `drafted` is cut together with the text: an end of generation that was drafted and kept, and what follows
     it, counts as neither kept nor rejected. A rejected one counts.
     `source` is who drafted; `overlaps` holds Σ min(p, q) of each examined position; `logprobs` is about each of
-    `tokens`, if asked for.
+    `tokens`, if asked for. `rejected` are the drafted tokens that were not kept.
     """
 
     drafted: int
@@ -92,6 +97,7 @@ class Round:
     ended: bool = False
     source: str = ""
     logprobs: tuple[TokenLogprobs, ...] = ()
+    rejected: tuple[int, ...] = ()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -105,7 +111,7 @@ class Round:
         tokens, logprobs = self.tokens[:count], self.logprobs[:count]
         shorter = replace(self, accepted=min(self.accepted, count), last=None, tokens=tokens, logprobs=logprobs)
         inside_draft = count < self.accepted
-        return replace(shorter, drafted=count, overlaps=self.overlaps[:count]) if inside_draft else shorter
+        return replace(shorter, drafted=count, overlaps=self.overlaps[:count], rejected=()) if inside_draft else shorter
 
 
 def autoregress(
@@ -196,9 +202,16 @@ def _bounded(enough: StopRule, limit: int, is_end: Callable[[int], bool]) -> Sto
 def _record(proposal: Proposal, verdict: Verdict, scores: Scores, logprobs: int | None) -> Round:
     tokens = (*proposal.tokens[: verdict.accepted], verdict.token)
     known = scores.logprobs(tokens, logprobs)
-    length = len(proposal.tokens)
-    overlaps, source = verdict.overlaps, proposal.source
-    return Round(length, verdict.accepted, verdict.kind, tokens, overlaps, source=source, logprobs=known)
+    return Round(
+        len(proposal.tokens),
+        verdict.accepted,
+        verdict.kind,
+        tokens,
+        verdict.overlaps,
+        source=proposal.source,
+        logprobs=known,
+        rejected=proposal.tokens[verdict.accepted :],
+    )
 
 
 def _until_end(round_: Round, is_end: Callable[[int], bool], scores: Scores) -> Round:

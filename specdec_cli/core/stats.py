@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from itertools import zip_longest
 
 from specdec_cli.core.decode import Round
 from specdec_cli.core.verify import Kind
@@ -43,6 +44,15 @@ class Counters:
         _count_positions(self.drafted_at, round_.drafted)
         _count_positions(self.accepted_at, round_.accepted)
         self.accepted_at += [0] * (len(self.drafted_at) - len(self.accepted_at))
+
+    def include(self, other: Counters) -> None:
+        """Count what `other` counted too."""
+        for name in ("rounds", "drafted", "accepted", "corrections", "bonus", "examined", "overlap"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.drafted_at = _added(self.drafted_at, other.drafted_at)
+        self.accepted_at = _added(self.accepted_at, other.accepted_at)
+        for source, share in other.by_source.items():
+            self.by_source[source] = _added(self.by_source.get(source, []), share)
 
     @property
     def tokens(self) -> int:
@@ -92,6 +102,11 @@ class Timing:
     sample: float = 0.0
     total: float = 0.0
 
+    def include(self, other: Timing) -> None:
+        """Add the seconds of `other`."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
     @property
     def generation(self) -> float:
         """Seconds of all rounds."""
@@ -100,6 +115,10 @@ class Timing:
     def rate(self, tokens: int) -> float | None:
         """Tokens a second of generation, neither loading nor the prompt counted."""
         return tokens / self.generation if tokens and self.generation else None
+
+
+def _added(one: list[int], other: list[int]) -> list[int]:
+    return [sum(pair) for pair in zip_longest(one, other, fillvalue=0)]
 
 
 def _count_positions(counts: list[int], length: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
+from specdec_cli.core.cached import keep_shared
 from specdec_cli.core.decode import Model, StopRule
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
@@ -25,7 +25,7 @@ class ModelDrafter:
     anything. `capacity` is how many tokens the draft's cache can hold.
     """
 
-    name: Final = "model"
+    name: str = "model"
 
     def __init__(self, model: Model, chain: SamplingChain, *, vocabulary: int, capacity: int) -> None:
         self._model = model
@@ -36,20 +36,20 @@ class ModelDrafter:
         """Whether the context has outgrown the draft, which then proposes nothing."""
 
     def prefill(self, prompt: Sequence[int]) -> None:
-        """See `Drafter.prefill`."""
+        """See `Drafter.prefill`. What the cache already holds of it is not read again."""
+        readable = self._readable(prompt[:-1])
+        keep_shared(self._model, readable)
         if len(prompt) <= self._capacity:
-            self._model.extend(self._readable(prompt[self._model.length : -1]), rows=0)
+            self._model.extend(readable[self._model.length :], rows=0)
 
     def propose(self, context: Sequence[int], past: Past, enough: StopRule, chance: Chance) -> Proposal:
         """See `Drafter.propose`. The last drafted token is left for the next round to evaluate."""
         proposal = Proposal(source=self.name)
+        self.exhausted = len(context) > self._capacity
         if self.exhausted:
             return proposal
         unseen = self._readable(context[self._model.length :])
-        while not enough(proposal):
-            if self._model.length + len(unseen) > self._capacity:
-                self.exhausted = True
-                break
+        while not enough(proposal) and self._model.length + len(unseen) <= self._capacity:
             row = self._model.extend(unseen, rows=1)[0]
             try:
                 q = self._chain.distribution(row[: self._vocabulary], past)

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from specdec_cli.core.cached import keep_shared
 from specdec_cli.core.decode import Model, StopRule
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.noise import Chance
@@ -62,6 +63,7 @@ class TranslatedDrafter:
         self._begin(prompt)
         for step in self._translator.at_once(prompt[self._transcript.length :]):
             self._transcript.append(step)
+        keep_shared(self._model, self._transcript.tokens[:-1])
         if len(self._transcript.tokens) <= self._capacity:
             self._model.extend(self._transcript.tokens[self._model.length : -1], rows=0)
 

@@ -1,0 +1,44 @@
+"""A table of n-grams as the draft model: it knows the last few tokens only, and costs next to nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from specdec_cli.core.ngrams import NgramTable
+from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.core.top_k import Logits
+from specdec_cli.drafters.model import ModelDrafter
+
+
+class TableDrafter(ModelDrafter):
+    """Draws from what `table` says, after the sampling chain. `vocabulary` is the number of ids that the target has."""
+
+    name = "table"
+
+    def __init__(self, table: NgramTable, chain: SamplingChain, *, vocabulary: int) -> None:
+        shared = min(table.vocabulary, vocabulary)
+        super().__init__(TableModel(table), chain, vocabulary=shared, capacity=sys.maxsize)
+
+
+class TableModel:
+    """`table` as a model, whose cache is the text itself."""
+
+    def __init__(self, table: NgramTable) -> None:
+        self._table = table
+        self.tokens: list[int] = []
+
+    @property
+    def length(self) -> int:
+        """See `Model.length`."""
+        return len(self.tokens)
+
+    def extend(self, tokens: Sequence[int], rows: int) -> Sequence[Logits]:
+        """See `Model.extend`."""
+        self.tokens += tokens
+        ends = range(len(self.tokens) - rows + 1, len(self.tokens) + 1)
+        return [self._table.logits(self.tokens[max(0, end - self._table.order) : end]) for end in ends]
+
+    def rewind(self, length: int) -> None:
+        """See `Model.rewind`."""
+        del self.tokens[length:]

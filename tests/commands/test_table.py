@@ -1,0 +1,170 @@
+"""`specdec table` on toy models: tables from texts and from answers, merged, extended and shown."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from specdec_cli import table_building
+from specdec_cli.cli import run
+from specdec_cli.core.logprobs import Logprob, TokenLogprobs
+from specdec_cli.core.ngram_counts import count, joined
+from specdec_cli.generation import Generation
+from specdec_cli.ngram_file import read_ngrams, to_bytes
+from specdec_cli.table_building import observed, within
+from tests.commands.test_generate import Outcome, chain
+
+WORDS = ["one ", "two ", "three ", "four "]
+Table = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Says WORDS and ends."""
+    return chain(WORDS, tmp_path_factory.mktemp("toys") / "target.gguf")
+
+
+@pytest.fixture
+def table(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Table:
+    """Run `specdec table` in a folder of its own, with no terminal on any stream."""
+
+    def start(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = run(["table", *map(str, arguments)])
+        out, err = capsysbinary.readouterr()
+        return Outcome(code, out.decode(), err.decode())
+
+    monkeypatch.chdir(tmp_path)
+    return start
+
+
+def build(table: Table, target: Path, *more: object, stdin: bytes = b"one two three four one two") -> Outcome:
+    return table("build", "-m", target, "--threads", 1, "-o", "t.ngrams", *more, stdin=stdin)
+
+
+def test_a_table_of_a_text_knows_what_follows_what(table: Table, target: Path) -> None:
+    outcome = build(table, target, "-")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.startswith("note: t.ngrams: ")
+    known, _ = read_ngrams(Path("t.ngrams"))
+    assert int(known.logits(list(b"tw")).argmax()) == ord("o")
+
+
+def test_texts_are_files_or_standard_input_and_all_of_them_count(table: Table, target: Path) -> None:
+    Path("text").write_text("one two", "utf-8")
+    build(table, target, "text", "-", stdin=b"one two")
+    known, _ = read_ngrams(Path("t.ngrams"))
+    build(table, target, "text", "text")
+    assert known.tokens == read_ngrams(Path("t.ngrams"))[0].tokens > 0
+
+
+def test_a_long_text_is_counted_in_pieces(table: Table, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(table, target, "-")
+    whole, _ = read_ngrams(Path("t.ngrams"))
+    monkeypatch.setattr(table_building, "CHUNK", 3)
+    build(table, target, "-")
+    pieces, _ = read_ngrams(Path("t.ngrams"))
+    assert [level.counts.tolist() for level in pieces.levels] == [level.counts.tolist() for level in whole.levels]
+
+
+def test_the_answers_of_the_target_are_learned_and_then_guessed(
+    table: Table, target: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    outcome = build(table, target, "--from-target", "-", stdin=b"hello\n\nagain\n")
+    assert outcome.code == 0
+    known, _ = read_ngrams(Path("t.ngrams"))
+    assert known.tokens == pytest.approx(2 * len(WORDS))
+    arguments = ["generate", "-m", str(target), "-d", "lookup,table:t.ngrams", "-k", "3", "--json", "--temperature"]
+    assert run([*arguments, "0", "--threads", "1", "hello"]) == 0
+    said = json.loads(capsysbinary.readouterr().out)
+    assert (said["text"], said["stats"]["drafters"]["table"]["accepted"]) == ("".join(WORDS), len(WORDS) - 1)
+
+
+def test_extending_adds_and_merging_adds_up(table: Table, target: Path) -> None:
+    build(table, target, "-")
+    once, _ = read_ngrams(Path("t.ngrams"))
+    build(table, target, "--extend", "-")
+    assert read_ngrams(Path("t.ngrams"))[0].tokens == 2 * once.tokens
+    assert table("merge", "t.ngrams", "t.ngrams", "-o", "sum.ngrams").code == 0
+    assert read_ngrams(Path("sum.ngrams"))[0].tokens == 4 * once.tokens
+
+
+def test_show_says_what_a_table_holds(table: Table, target: Path) -> None:
+    build(table, target, "-", "--order", 2)
+    shown = table("show", "t.ngrams")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith("t.ngrams: ")
+    assert "n-grams of up to 2 tokens" in shown.out
+
+
+def test_ctrl_c_keeps_what_was_answered(table: Table, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = 0
+    answer = Generation.__iter__
+
+    def interrupted(generation: Generation) -> object:
+        nonlocal answers
+        answers += 1
+        if answers > 2:
+            generation.finish_reason = "interrupted"
+            return iter(())
+        return answer(generation)
+
+    monkeypatch.setattr(Generation, "__iter__", interrupted)
+    outcome = build(table, target, "--from-target", "-", stdin=b"a\nb\nc\nd\n")
+    assert outcome.code == 130
+    assert read_ngrams(Path("t.ngrams"))[0].tokens == pytest.approx(2 * len(WORDS))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["missing.txt"], "missing.txt cannot be read: No such file or directory"),
+        (["."], ". cannot be read: Is a directory"),
+        (["-", "--extend"], "table t.ngrams cannot be read: No such file or directory"),
+        (["-", "-o", "no/t.ngrams"], "table no/t.ngrams cannot be written: No such file or directory"),
+        (["-", "--order", "1"], "--order 1 is not in 2..8"),
+    ],
+)
+def test_what_cannot_be_is_one_line(table: Table, target: Path, arguments: list[str], complaint: str) -> None:
+    outcome = build(table, target, *arguments)
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[0] == f"error: {complaint}"
+
+
+def test_blank_texts_are_refused(table: Table, target: Path) -> None:
+    outcome = build(table, target, "-", stdin=b" \n\n")
+    assert (outcome.code, outcome.err.splitlines()[0]) == (2, "error: there is nothing to learn from")
+
+
+def test_a_table_of_another_vocabulary_is_refused_everywhere(table: Table, target: Path, tmp_path: Path) -> None:
+    build(table, target, "-")
+    other = chain(["uno ", "due "], tmp_path / "other.gguf")
+    Path("theirs.ngrams").write_bytes(Path("t.ngrams").read_bytes())
+    assert "is about another vocabulary" in build(table, other, "--extend", "-").err
+    build(table, other, "-")
+    merged = table("merge", "theirs.ngrams", "t.ngrams", "-o", "sum.ngrams")
+    assert merged.err.splitlines()[0] == "error: tables theirs.ngrams and t.ngrams are about different vocabularies"
+    code = run(["generate", "-m", str(other), "-d", "table:theirs.ngrams", "x"])
+    assert code == 2
+
+
+def test_what_could_have_been_said_counts_by_its_chance() -> None:
+    halves = (Logprob(5, -0.7, -0.6931), Logprob(6, -0.7, -0.6931))
+    answer = [TokenLogprobs(halves[0], halves), TokenLogprobs(Logprob(7, 0, 0.0), (Logprob(7, 0, 0.0),))]
+    known = count(joined([observed([1, 2, 3], answer, 3)] * 3), 10)
+    singles = dict(zip(known.levels[0].tokens.tolist(), known.levels[0].counts.tolist(), strict=True))
+    assert singles == {2: 0, 3: 0, 5: 24, 6: 24, 7: 48}
+    after = [float(each) for each in known.logits([2, 3])]
+    assert after[5] == after[6] == max(after)
+
+
+def test_a_table_that_is_too_big_loses_what_is_rare() -> None:
+    answer = [TokenLogprobs(Logprob(token, 0, 0.0), ()) for token in [1, 2, 3] * 4 + list(range(100, 1000))]
+    known = count(observed([0], answer, 3), 1000)
+    smaller = within(known, len(to_bytes(known, b"")) - 1, b"")
+    assert 0 < smaller.levels[2].keys.size < known.levels[2].keys.size
+    assert smaller.logits([1, 2]).argmax() == 3
