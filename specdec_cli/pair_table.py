@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,6 +14,13 @@ from specdec_cli.limits import LONGEST_DRAFT
 
 PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
 TOP_KEYS: Final = ("default", "pairs")
+SOURCE_KEYS: Final = {
+    "package": ("package", "file", "size", "licence"),
+    "repo": ("repo", "file", "size", "licence", "revision", "sha256"),
+}
+"""What a table for a target or a draft may say, by the key that says which kind it is; the first two it must."""
+REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,18 @@ class _Check:
             isinstance(source, dict), key, where, "must be a path, or a table with a package or a repo, and a file"
         )
         kind = "repo" if "repo" in source else "package"
-        self.keys(source, (kind, "file"), (*where, key))
+        inside = (*where, key)
+        self.keys(source, SOURCE_KEYS[kind], inside)
         whole = all(isinstance(source.get(each), str) for each in (kind, "file"))
         self.that(whole, key, where, f'needs "{kind}" and "file", both text')
+        for word in ("licence", "revision"):
+            self.that(isinstance(source.get(word, ""), str), word, inside, "must be text")
+        size = source.get("size", 0)
+        self.that(type(size) is int and size >= 0, "size", inside, "must be a number of bytes")
+        self.that(_is(SHA256, source.get("sha256", "0" * 64)), "sha256", inside, "must be 64 small hexadecimal digits")
+        if kind == "repo":
+            self.that(_is(REPOSITORY, source["repo"]), "repo", inside, "must be OWNER/NAME")
+            self.that(_stays_inside(source["file"]), "file", inside, "must be the path of a file in its repository")
 
     def keys(self, table: dict[str, Any], allowed: tuple[str, ...], where: tuple[str, ...]) -> None:
         for key in table:
@@ -103,6 +120,16 @@ class _Check:
             if longest < len(names) and names == wanted[: len(names)]:
                 found, longest = number, len(names)
         return found
+
+
+def _is(pattern: re.Pattern[str], text: Any) -> bool:
+    return isinstance(text, str) and pattern.fullmatch(text) is not None
+
+
+def _stays_inside(file: str) -> bool:
+    """Whether `file` names something below the folder that it is joined to, on every system."""
+    parts = file.replace("\\", "/").split("/")
+    return all(part not in ("", ".", "..") for part in parts) and ":" not in file
 
 
 def _names(statement: str) -> tuple[str, ...]:

@@ -18,15 +18,15 @@ LAYERS = [
     {"cli"},
     {"commands"},
     {"chat"},
-    {"answer", "prompt", "conversation", "pair_view", "table_making"},
+    {"answer", "prompt", "conversation", "table_making"},
     {"telling", "answer_json", "table_building"},
-    {"question", "pair_words", "pair_json", "pair_pulling"},
+    {"question"},
     {"session"},
     {"drafting"},
-    {"generation", "calibration", "pair_check", "pair_entries"},
-    {"drafters", "downloads", "status", "render", "sampling_settings", "new_pair"},
+    {"generation", "calibration", "pairs"},
+    {"drafters", "downloads", "status", "render", "sampling_settings"},
     {"llama", "catalog", "terminal", "memory"},
-    {"pair_list", "pair_writing"},
+    {"pair_list"},
     {"pair_table", "ngram_file"},
     {"vocabulary"},
     {"core"},
@@ -36,7 +36,7 @@ LAYERS = [
 """From the top: a room imports only from rooms below it, or from itself."""
 ENGINE_ROOMS = {"llama", "drafters", "session", "generation", "vocabulary"}
 """Rooms that touch a model."""
-SHOWING_ROOMS = {"terminal", "status", "render", "prompt", "pair_view", "pair_words", "pair_json"}
+SHOWING_ROOMS = {"terminal", "status", "render", "prompt"}
 
 
 def room(module: str) -> str:
@@ -105,8 +105,8 @@ def test_commands_never_import_the_engine_itself() -> None:
     ("library", "owners"),
     [
         ("llama_cpp", {"llama"}),
-        ("rich", {"terminal", "status", "render", "pair_view"}),
-        ("tomlkit", {"pair_writing"}),
+        ("rich", {"terminal", "status", "render", "pairs"}),
+        ("tomlkit", {"pairs"}),
         ("typer", {"cli", "commands"}),
         ("prompt_toolkit", {"chat"}),
         ("huggingface_hub", {"downloads"}),

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 from pathlib import Path
 
 import platformdirs
 import pytest
 
-from specdec_cli.catalog import Pair, find_pair, to_source
+from specdec_cli.catalog import NotFetchedError, Pair, find_pair, is_here, parts_of, to_source
 from specdec_cli.errors import EXIT_MODEL, EXIT_USAGE, ModelError, UsageError
 
 GOOD = """
@@ -89,10 +90,16 @@ def test_a_file_given_by_hand_replaces_the_users_own(home: Path) -> None:
 
 
 def test_an_unknown_pair_is_answered_with_the_known_ones(home: Path) -> None:
-    with pytest.raises(UsageError, match=r'no pair named "qwen" in models\.toml') as caught:
-        find_pair("qwen", _config(home, GOOD))
-    assert "mine, other one, smollm2" in caught.value.hint
+    with pytest.raises(UsageError, match=r'no pair named "otherone" in models\.toml') as caught:
+        find_pair("otherone", _config(home, GOOD))
+    assert 'did you mean "other one"?' in caught.value.hint
+    assert "mine, ministral3-14b, other one, qwen2.5" in caught.value.hint
     assert caught.value.exit_code == EXIT_USAGE
+
+
+def _hub(more: str, repo: str = "o/r", file: str = "f") -> str:
+    """A pair whose target is a hub file about which `more` is said."""
+    return f'[pairs.a]\ntarget = {{ repo = "{repo}", file = "{file}"{", " if more else ""}{more} }}'
 
 
 @pytest.mark.parametrize(
@@ -108,12 +115,31 @@ def test_an_unknown_pair_is_answered_with_the_known_ones(home: Path) -> None:
         ('[pairs.a]\ntarget = "x"\ndraft = ["y"]', 3, '"draft" in [pairs.a] must be a path, or a table'),
         ('[pairs.a]\ntarget = { package = "p" }', 2, 'needs "package" and "file", both text'),
         ('[pairs.a]\ntarget = { file = "f" }', 2, 'needs "package" and "file", both text'),
-        ('[pairs.a]\ntarget = { repo = "r", file = 3 }', 2, 'needs "repo" and "file", both text'),
+        ('[pairs.a]\ntarget = { repo = "r/r", file = 3 }', 2, 'needs "repo" and "file", both text'),
         ('[pairs.a]\ntarget = { repo = "r", path = "f" }', 2, '"path" in [pairs.a.target] is not a known key'),
         (
             '[pairs.a]\ntarget = { repo = "r", package = "p", file = "f" }',
             2,
             '"package" in [pairs.a.target] is not a known',
+        ),
+        (_hub('size = "big"'), 2, '"size" in [pairs.a.target] must be a number of bytes'),
+        (_hub("size = -1"), 2, '"size" in [pairs.a.target] must be a number of bytes'),
+        (_hub("size = true"), 2, '"size" in [pairs.a.target] must be a number of bytes'),
+        (_hub("licence = 2"), 2, '"licence" in [pairs.a.target] must be text'),
+        (_hub("revision = 1"), 2, '"revision" in [pairs.a.target] must be text'),
+        (_hub('sha256 = "abc"'), 2, '"sha256" in [pairs.a.target] must be 64 small hexadecimal digits'),
+        (_hub(f'sha256 = "{"A" * 64}"'), 2, '"sha256" in [pairs.a.target] must be 64 small hexadecimal digits'),
+        (_hub("sha1 = 1"), 2, '"sha1" in [pairs.a.target] is not a known key'),
+        (_hub("", repo="nobody"), 2, '"repo" in [pairs.a.target] must be OWNER/NAME'),
+        (_hub("", repo="../../etc"), 2, '"repo" in [pairs.a.target] must be OWNER/NAME'),
+        (_hub("", file="../x.gguf"), 2, '"file" in [pairs.a.target] must be the path of a file in its repository'),
+        (_hub("", file="/x.gguf"), 2, '"file" in [pairs.a.target] must be the path of a file in its repository'),
+        (_hub("", file="a\\\\..\\\\x"), 2, '"file" in [pairs.a.target] must be the path of a file in its repository'),
+        (_hub("", file="C:x.gguf"), 2, '"file" in [pairs.a.target] must be the path of a file in its repository'),
+        (
+            '[pairs.a]\ntarget = { package = "p", file = "f", sha256 = "" }',
+            2,
+            '"sha256" in [pairs.a.target] is not a known key',
         ),
         ('[pairs.a]\ntarget = "x"\ndraft_tokens = -1', 3, NO_LENGTH),
         ('[pairs.a]\ntarget = "x"\ndraft_tokens = 1.5', 3, NO_LENGTH),
@@ -168,15 +194,45 @@ def test_a_package_that_is_not_installed_is_told_with_what_to_install(package_na
     assert f"pip install {package_name.replace('_', '-')}" in caught.value.hint
 
 
-def test_a_hub_file_is_used_where_it_was_put_and_otherwise_asked_for(home: Path) -> None:
-    source = {"repo": "org/model-GGUF", "file": "x.gguf"}
-    path = home / "data" / "models" / "org" / "model-GGUF" / "x.gguf"
-    with pytest.raises(ModelError, match=r"^x\.gguf of org/model-GGUF is not on this machine") as caught:
-        to_source(source, Path())
-    assert str(path) in caught.value.hint
+HUB_PAIR = '[pairs.p]\ntarget = { repo = "org/model-GGUF", file = "sub/x.gguf" }\n'
+
+
+def test_a_hub_file_is_used_where_it_was_put_and_otherwise_the_command_that_fetches_it_is_told(home: Path) -> None:
+    _config(home / "config", HUB_PAIR)
+    with pytest.raises(NotFetchedError, match=r"^sub/x\.gguf of org/model-GGUF is not on this machine") as caught:
+        find_pair("p", None)
+    assert caught.value.hint == "fetch it with: specdec models pull p"
+    assert caught.value.pair == "p"
+    assert caught.value.exit_code == EXIT_MODEL
+    path = home / "data" / "models" / "org" / "model-GGUF" / "sub" / "x.gguf"
     path.parent.mkdir(parents=True)
     path.touch()
-    assert to_source(source, Path()) == path
+    assert find_pair("p", None).target == path
+
+
+def test_the_command_that_fetches_names_the_config_and_can_be_pasted(home: Path) -> None:
+    config = _config(home / "my folder", HUB_PAIR.replace("pairs.p", 'pairs."my pair"'))
+    with pytest.raises(NotFetchedError) as caught:
+        find_pair("my pair", config)
+    command = caught.value.hint.removeprefix("fetch it with: ")
+    assert shlex.split(command) == ["specdec", "models", "pull", "my pair", "--config", str(config)]
+
+
+def test_a_pair_whose_draft_is_still_at_the_hub_is_asked_for_too(home: Path) -> None:
+    config = _config(home, '[pairs.p]\ntarget = "big.gguf"\ndraft = { repo = "a/b", file = "small.gguf" }\n')
+    with pytest.raises(NotFetchedError, match=r"^small\.gguf of a/b"):
+        find_pair("p", config)
+
+
+def test_a_model_of_several_files_is_here_when_all_of_them_are(home: Path) -> None:
+    parts = [home / f"x-0000{part}-of-00003.gguf" for part in (1, 2, 3)]
+    assert parts_of(parts[0]) == parts
+    for part in parts[:2]:
+        part.touch()
+    assert not is_here(parts[0])
+    parts[2].touch()
+    assert is_here(parts[0])
+    assert parts_of(home / "x.gguf") == [home / "x.gguf"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,10 @@ PromptArgument = Annotated[
     str | None,
     typer.Argument(metavar="PROMPT", help="What to answer. A file (-f) or piped text is put before it."),
 ]
+FirstArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="PROMPT", help="The first message. A file (-f) is put before it."),
+]
 Prompt = Annotated[str | None, option("-p", "--prompt", panel=PROMPT, metavar="TEXT", help="The same as PROMPT.")]
 File = Annotated[
     str | None,
@@ -40,6 +44,10 @@ System = Annotated[
     str | None, option("--system", panel=PROMPT, metavar="TEXT", help="Who the model should be; a system message.")
 ]
 Raw = Annotated[bool, option("--raw", panel=PROMPT, help="Continue the prompt as plain text, no chat template.")]
+SessionFile = Annotated[
+    Path | None,
+    option("--session", panel=PROMPT, metavar="FILE", help="Go on with the chat in FILE, and keep it there."),
+]
 MaxTokens = Annotated[
     int, whole("-n", "--max-tokens", low=-1, panel=PROMPT, help="At most N tokens; -1: as many as fit.")
 ]
@@ -154,6 +162,9 @@ CacheTypeV = Annotated[
 
 ColorTokens = Annotated[
     bool, option("--color-tokens", panel=OUTPUT, help="Accepted tokens green, corrections red, bonus cyan.")
+]
+Think = Annotated[
+    bool, option("--think/--no-think", panel=OUTPUT, help="Show what the model thinks before it speaks, dimmed.")
 ]
 Logprobs = Annotated[
     int | None,

@@ -44,25 +44,63 @@ def read_vocabulary(path: Path, role: str) -> Vocabulary:
     Raises:
         ModelError: the file cannot be opened, is not a model, or is cut short.
     """
+    with opened_model(path, role) as (_, values):
+        return to_vocabulary(values, path, role)
+
+
+@contextmanager
+def opened_model(path: Path, role: str) -> Iterator[tuple[int, Values]]:
+    """ggml's handle of the metadata of `path`, and look-ups in it, once it is checked to be a whole model.
+
+    Raises:
+        ModelError: as `read_vocabulary`.
+    """
     check_file(path, role)
     with _opened(path, role) as context:
         values = Values(context)
         _check_whole(context, path, role, split=(values.number("split.count") or 0) > 1)
         _check_kind(values, path, role)
         _check_types(context, path, role)
-        tokens = values.strings("tokenizer.ggml.tokens")
-        if not tokens:
-            raise ModelError(
-                f"{role} {path} has no vocabulary", hint="it may be a part of a model, such as a projector"
-            )
-        return Vocabulary(
-            source=str(path),
-            model=values.text("tokenizer.ggml.model"),
-            tokens=tokens,
-            bos=values.number("tokenizer.ggml.bos_token_id"),
-            add_bos=values.flag("tokenizer.ggml.add_bos_token"),
-            kinds=values.integers("tokenizer.ggml.token_type"),
-        )
+        yield context, values
+
+
+@contextmanager
+def opened_part(path: Path, role: str) -> Iterator[int]:
+    """ggml's handle of the metadata of `path`, a later part of a model.
+
+    Raises:
+        ModelError: the file cannot be opened, is not a GGUF file, or is cut short.
+    """
+    check_file(path, role)
+    with _opened(path, role) as context:
+        _check_whole(context, path, role, split=True)
+        yield context
+
+
+def tensor_names(context: int) -> list[str]:
+    """The names of all tensors."""
+    name = ggml("gguf_get_tensor_name", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64))
+    count = ggml("gguf_get_n_tensors", ctypes.c_int64, (ctypes.c_void_p,))(context)
+    return [name(context, index).decode("utf-8", "replace") for index in range(count)]
+
+
+def to_vocabulary(values: Values, path: Path, role: str) -> Vocabulary:
+    """The vocabulary of the model `path`, by its metadata.
+
+    Raises:
+        ModelError: it has none.
+    """
+    tokens = values.strings("tokenizer.ggml.tokens")
+    if not tokens:
+        raise ModelError(f"{role} {path} has no vocabulary", hint="it may be a part of a model, such as a projector")
+    return Vocabulary(
+        source=str(path),
+        model=values.text("tokenizer.ggml.model"),
+        tokens=tokens,
+        bos=values.number("tokenizer.ggml.bos_token_id"),
+        add_bos=values.flag("tokenizer.ggml.add_bos_token"),
+        kinds=values.integers("tokenizer.ggml.token_type"),
+    )
 
 
 def read_scalars(path: Path, role: str, keys: Iterable[str]) -> dict[str, Scalar]:

@@ -8,6 +8,12 @@ from typing import Any, Final
 from specdec_cli.llama.library import ggml
 
 UINT16, UINT32, INT32, BOOL, STRING, ARRAY = 2, 4, 5, 7, 8, 9
+ARRAYS: Final = {
+    UINT32: ctypes.c_uint32,
+    INT32: ctypes.c_int32,
+    BOOL: ctypes.c_bool,
+}
+"""What the arrays of whole numbers and truth values are made of."""
 SCALARS: Final = {
     0: ("u8", ctypes.c_uint8),
     1: ("i8", ctypes.c_int8),
@@ -67,6 +73,21 @@ class Values:
         count = self._get("gguf_get_arr_n", ctypes.c_size_t, at)
         data = self._get("gguf_get_arr_data", ctypes.c_void_p, at)
         return list((ctypes.c_int32 * count).from_address(data)) if count else []
+
+    def numbers(self, key: str) -> list[int]:
+        """Whole numbers or truth values: those of an array, or a single one as a list; empty if there are none."""
+        at = self._at(key)
+        if at < 0:
+            return []
+        if self._get("gguf_get_kv_type", ctypes.c_int, at) != ARRAY:
+            value = self.scalar(key)
+            return [int(value)] if isinstance(value, int) else []
+        element = ARRAYS.get(self._get("gguf_get_arr_type", ctypes.c_int, at))
+        count = self._get("gguf_get_arr_n", ctypes.c_size_t, at)
+        if element is None or not count:
+            return []
+        data = self._get("gguf_get_arr_data", ctypes.c_void_p, at)
+        return [int(each) for each in (element * count).from_address(data)]
 
     def has(self, key: str) -> bool:
         """Whether there is such a key."""

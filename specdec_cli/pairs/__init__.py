@@ -1,0 +1,1 @@
+"""The pairs of models.toml: what is here, what fits, whether two models go together; and changing the user's own."""
