@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specdec_cli.llama.chat_template import render_messages
-from specdec_cli.llama.context import Context, ContextOptions
+from specdec_cli.llama.context import Context
+from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer

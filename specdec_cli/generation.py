@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Literal
 
+from specdec_cli.core.cached import keep_shared
 from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import AdaptiveLength, FixedLength
 from specdec_cli.core.logprobs import TokenLogprobs
@@ -16,6 +20,7 @@ from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import RULES, Kind
 from specdec_cli.drafters.chain import ExhaustibleDrafter
+from specdec_cli.errors import ModelError
 from specdec_cli.limits import DEFAULT_RULE, DraftTokens
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
@@ -37,7 +42,8 @@ class Request:
     """What an answer should be like. `draft_tokens` None is the pair's own or auto, `max_tokens` None as many as fit.
 
     `rule` is one of `core.verify.RULES`. `draft_temperature` is auto, same or a number. `logprobs` is how many
-    of the best alternatives to report for each token, None for nothing of the kind.
+    of the best alternatives to report for each token, None for nothing of the kind. Answers of one `seed` have
+    noise that is independent of each other's if their `turn` differs.
     """
 
     chain: SamplingChain
@@ -49,17 +55,26 @@ class Request:
     draft_temperature: str = "auto"
     grammar: Grammar | None = None
     logprobs: int | None = None
+    turn: int = 0
+
+    @property
+    def noise_seed(self) -> int:
+        """What the noise is keyed by, in 0..2^64 - 1: the seed itself in turn 0."""
+        if self.turn == 0:
+            return self.seed
+        key = struct.pack("<2Q", self.seed, self.turn)
+        return int.from_bytes(blake2b(key, digest_size=8, person=b"turn").digest(), "little")
 
 
 class Generation:
-    """Iterate it for the text of each round, token by token with its kind; the attributes follow along.
+    """Iterate it, once, for the text of each round, token by token with its kind; the attributes follow along.
 
     An item may be empty: its text waits for the rest of a character, or may be the start of a stop string.
     Without a `length` of blocks it is plain decoding. `draft` is the context of a draft model, None for a drafter
-    that has none.
+    that has none. Both contexts may hold any earlier text: what the prompt shares with it is not evaluated again.
 
     Raises:
-        ModelError: llama.cpp failed; what was yielded before stays valid.
+        ModelError: llama.cpp failed, or another answer has begun; what was yielded before stays valid.
     """
 
     def __init__(
@@ -84,6 +99,7 @@ class Generation:
         self.finish_reason: FinishReason | None = None
         self.logprobs: list[TokenLogprobs] = []
         self.tokens: list[int] = []
+        self.rounds: list[Round] = []
         self._prompt = prompt
         self.request = request
         self._length = length
@@ -97,6 +113,14 @@ class Generation:
         self._noticed = False
         self._last_kind = Kind.BONUS
         self._text: TextStream[Kind] = TextStream(request.stops)
+        self._told: list[str] = []
+        self._running = self._run()
+        self._whole = False
+
+    @property
+    def text(self) -> str:
+        """All that was yielded so far."""
+        return "".join(self._told)
 
     @property
     def draft_tokens(self) -> DraftTokens:
@@ -106,16 +130,30 @@ class Generation:
         return 0 if self._length is None else self._length.tokens
 
     def __iter__(self) -> Iterator[list[Segment[Kind]]]:
-        with self._interrupt:
-            try:
-                yield from self._answer()
-            except KeyboardInterrupt:
-                self.finish_reason = "interrupted"
-        if self.finish_reason == "interrupted":
-            self._interrupt.lower()
-        yield self._text.finish(self._last_kind)
+        yield from self._running
+        if not self._whole:
+            raise ModelError("this answer cannot go on", hint="a later one of the same session ended it")
 
-    def _answer(self) -> Iterator[list[Segment[Kind]]]:
+    def close(self) -> None:
+        """Leave the caches, which hold a beginning of prompt and text, to another answer; this one never goes on."""
+        self._running.close()
+
+    def _run(self) -> Generator[list[Segment[Kind]], None, None]:
+        try:
+            with self._interrupt, closing(self._answer()) as rounds:
+                for segments in rounds:
+                    self._told += [segment.text for segment in segments]
+                    yield segments
+        except KeyboardInterrupt:
+            self.finish_reason = "interrupted"
+        finally:
+            self._interrupt.lower()  # one that came too late to matter is none of the next answer's
+        rest = self._text.finish(self._last_kind)
+        self._told += [segment.text for segment in rest]
+        self._whole = True
+        yield rest
+
+    def _answer(self) -> Generator[list[Segment[Kind]], None, None]:
         self._read_prompt()
         rounds = self._rounds()
         try:
@@ -129,9 +167,10 @@ class Generation:
         self.finish_reason = "context" if self.counters.tokens != self.request.max_tokens else "length"
 
     def _read_prompt(self) -> None:
-        """Evaluate all of the prompt but its last token, in the same batches with and without a draft."""
+        """Let both caches hold all of the prompt but its last token."""
         started = time.perf_counter()
-        self._target.extend(self._prompt[:-1], rows=0)
+        keep_shared(self._target, self._prompt[:-1])
+        self._target.extend(self._prompt[self._target.length : -1], rows=0)
         if self._drafter is not None:
             self._drafter.prefill(self._prompt)
         self.timing.prompt = time.perf_counter() - started
@@ -142,7 +181,7 @@ class Generation:
         rule = RULES[request.rule]
         common: Any = {
             "chain": request.chain,
-            "noise": rule.noise(request.seed),
+            "noise": rule.noise(request.noise_seed),
             "budget": min(room, request.max_tokens or room),
             "is_end": self._tokenizer.is_end,
             "mask": self._mask,
@@ -165,6 +204,7 @@ class Generation:
         self.counters.add(round_)
         self.logprobs += round_.logprobs
         self.tokens += round_.tokens
+        self.rounds.append(round_)
         if round_.ended or self._text.stopped:
             self.finish_reason = "stop"
         drafting = self._draft.seconds - draft if self._draft else 0.0

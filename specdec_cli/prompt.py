@@ -21,22 +21,55 @@ PATIENCE: Final = 10.0
 PAUSE: Final = 0.05
 
 
-def read_prompt(argument: str | None, file: str | None, terminal: Terminal, *, patience: float = PATIENCE) -> str:
+def read_prompt(
+    argument: str | None,
+    file: str | None,
+    terminal: Terminal,
+    *,
+    patience: float = PATIENCE,
+    keeps_end: bool = False,
+) -> str:
     """The prompt; may be blank. `patience` is for a pipe that there may be nothing to wait for.
+
+    `keeps_end` counts a final newline of material: code that is to be filled in goes on from there.
 
     Raises:
         UsageError: there is none, a file cannot be read, or a pipe stays silent.
     """
     if file is not None and file != "-":
-        material: str | None = _clean(_read_file(Path(file)), terminal)
+        material: str | None = _decoded(_read_file(Path(file)), terminal)
     elif terminal.reads_keys and file is None:
         material = None
     else:
         expected = argument is None or file == "-"
-        material = _clean(_read_pipe(terminal, None if expected else patience), terminal)
+        material = _decoded(_read_pipe(terminal, None if expected else patience), terminal)
     if material is None and argument is None:
         raise UsageError("there is no prompt", hint='specdec generate "Your prompt", or -f FILE, or pipe text into it')
+    if material is not None and not keeps_end:
+        material = material.removesuffix("\n")
     return "\n\n".join(part for part in (material, argument) if part)
+
+
+def read_material(path: Path, terminal: Terminal) -> str:
+    """The text of a file, by the same rule.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    return _decoded(_read_file(path), terminal).removesuffix("\n")
+
+
+def read_suffix(given: str, terminal: Terminal) -> str:
+    """What follows an answer that fills in: the text of the file of that name, if there is one, or `given` itself.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    try:
+        is_file = Path(given).is_file()
+    except (OSError, ValueError):  # a text that no file could be named by
+        is_file = False
+    return _decoded(_read_file(Path(given)), terminal) if is_file else given
 
 
 def _read_file(path: Path) -> bytes:
@@ -87,9 +120,9 @@ def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:
     return received.getvalue()
 
 
-def _clean(data: bytes, terminal: Terminal) -> str:
+def _decoded(data: bytes, terminal: Terminal) -> str:
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     damaged = text.count("\ufffd") - data.count("\ufffd".encode())
     if damaged > 0:
         terminal.notice(f"what is not UTF-8 in the input was replaced by \ufffd, {damaged} ×")
-    return text.removesuffix("\n")
+    return text

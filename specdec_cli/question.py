@@ -39,7 +39,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of which pair, and how."""
+    """What is asked of which pair, and how. With a `suffix` the answer is what belongs between `text` and it."""
 
     pair: Pair
     settings: ModelSettings
@@ -48,6 +48,7 @@ class Question:
     system: str | None
     raw: bool
     memory: Path | None = None
+    suffix: str | None = None
 
 
 def read_grammar(wishes: Wishes, notice: Callable[[str], object]) -> Grammar | None:
@@ -68,8 +69,8 @@ def read_grammar(wishes: Wishes, notice: Callable[[str], object]) -> Grammar | N
     return None
 
 
-def to_request(wishes: Wishes, session: Session, grammar: Grammar | None) -> Request:
-    """What a loaded session can answer.
+def to_request(wishes: Wishes, session: Session, grammar: Grammar | None, *, turn: int = 0) -> Request:
+    """What a loaded session can answer; `turn` is how many answers of the same seed came before.
 
     Raises:
         UsageError: an option of the chain does not fit the model, such as the text of a token.
@@ -84,11 +85,14 @@ def to_request(wishes: Wishes, session: Session, grammar: Grammar | None) -> Req
         draft_temperature=wishes.draft_temperature,
         grammar=grammar,
         logprobs=wishes.logprobs,
+        turn=turn,
     )
 
 
 def to_tokens(question: Question, session: Session) -> list[int]:
-    """The prompt: raw text, or messages by the target's template."""
+    """The prompt: raw text, messages by the target's template, or what lies before and behind the answer."""
+    if question.suffix is not None:
+        return session.prompt_to_fill(question.text, question.suffix)
     if question.raw:
         return session.prompt_from_text(question.text)
     messages: list[Message] = [{"role": "user", "content": question.text}]

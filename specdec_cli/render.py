@@ -30,8 +30,7 @@ def to_progress(task: str, share: float | None) -> str:
     """What takes a while, with a bar if it is known that `share`, 0..1, of it is done."""
     if share is None:
         return task
-    filled = round(BAR_CELLS * share)
-    return f"{task} {'━' * filled}{'╌' * (BAR_CELLS - filled)} {share:4.0%}"
+    return f"{task} {_bar(share)} {share:4.0%}"
 
 
 def to_status(counters: Counters, timing: Timing, draft_tokens: DraftTokens) -> list[str]:
@@ -63,15 +62,10 @@ def to_summary(
 
     `brought` are the sampling options that the target's file set.
     """
-    ending = ENDINGS.get(reason or "", "")
-    parts = [
-        f"{counters.tokens} token{'' if counters.tokens == 1 else 's'}{ending}",
-        f"{_number(timing.rate(counters.tokens), 1)} tokens/s",
-    ]
+    parts = _amount(counters, timing, reason)
     if draft is not None:
-        rate = f" ({_percent(counters.accepted, counters.drafted)} %)" if counters.drafted else ""
         parts += [
-            f"accepted {counters.accepted}/{counters.drafted}{rate}",
+            _accepted(counters),
             f"α {_number(counters.alpha)} (Σ min(p, q) {_number(counters.expected_alpha)})",
             f"{_number(counters.tokens_per_round)} tokens/round",
         ]
@@ -80,6 +74,21 @@ def to_summary(
         parts.append("its own sampling: " + ", ".join(f"{name} {_plain(value)}" for name, value in brought.items()))
     parts.append(f"seed {seed}")
     return Text(" · ".join(parts).translate(ONE_LINE), style="dim")
+
+
+def to_short_summary(counters: Counters, timing: Timing, *, reason: str | None) -> str:
+    """What a summary says first, for a chat that gives one after each answer."""
+    drafted = [_accepted(counters)] if counters.drafted else []
+    return " · ".join([*_amount(counters, timing, reason), *drafted])
+
+
+def to_bars(counters: Counters) -> list[str]:
+    """How often the first, second, … token of a block was kept, a line each."""
+    lines = []
+    for position, (drafted, accepted) in enumerate(zip(counters.drafted_at, counters.accepted_at, strict=True), 1):
+        share = accepted / drafted
+        lines.append(f"position {position:>2} {_bar(share)} {share:4.0%} of {drafted}")
+    return lines
 
 
 def to_loss_hint(loss: Loss, costs: Costs, source: str, alpha: float) -> str:
@@ -133,6 +142,24 @@ def to_logprobs(logprobs: Sequence[TokenLogprobs], texts: Sequence[bytes]) -> li
         }
 
     return [to_json(each.emitted) | {"best": [to_json(one) for one in each.best]} for each in logprobs]
+
+
+def _amount(counters: Counters, timing: Timing, reason: str | None) -> list[str]:
+    ending = ENDINGS.get(reason or "", "")
+    return [
+        f"{counters.tokens} token{'' if counters.tokens == 1 else 's'}{ending}",
+        f"{_number(timing.rate(counters.tokens), 1)} tokens/s",
+    ]
+
+
+def _bar(share: float) -> str:
+    filled = round(BAR_CELLS * share)
+    return "━" * filled + "╌" * (BAR_CELLS - filled)
+
+
+def _accepted(counters: Counters) -> str:
+    rate = f" ({_percent(counters.accepted, counters.drafted)} %)" if counters.drafted else ""
+    return f"accepted {counters.accepted}/{counters.drafted}{rate}"
 
 
 def _plain(value: Any) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec_cli import calibration
-from specdec_cli.catalog import Pair, PredictedText
+from specdec_cli.catalog import Pair
 from specdec_cli.context_size import choose_size
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
@@ -18,40 +18,25 @@ from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.drafters.chain import ExhaustibleDrafter
 from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.drafting import (
-    DraftModel,
-    Material,
-    Translation,
-    open_drafter,
-    read_prediction,
-    read_tables,
-    to_translation,
-)
+from specdec_cli.drafting import DraftModel, Material, open_drafter
 from specdec_cli.errors import UsageError
 from specdec_cli.generation import Generation, Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.caches import Caches, Need
 from specdec_cli.llama.chat_template import Message, encode_messages
 from specdec_cli.llama.context import Context
-from specdec_cli.llama.devices import gpu_names, usable_cpus
+from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.llama.gguf import read_vocabulary
 from specdec_cli.llama.grammar import load_grammar
+from specdec_cli.llama.infill import encode_infill
 from specdec_cli.llama.interrupt import Interrupt
-from specdec_cli.llama.token_texts import TokenTexts
-from specdec_cli.llama.tokenizer import Tokenizer
-from specdec_cli.llama.weights import Weights, load_weights
-from specdec_cli.sampling_settings import read_brought, to_chain
+from specdec_cli.loading import load_pair
+from specdec_cli.sampling_settings import to_chain
 from specdec_cli.settings import SETTINGS_OF_SPEED, Listener, ModelSettings
-from specdec_cli.vocabulary import SAMPLE, find_overlap, first_difference
 
 
 class Session:
-    """A pair, loaded: the draft first, whose faults should not cost the minutes that a target takes.
-
-    Raises:
-        ModelError: a file cannot be used, or the two do not fit.
-        KeyboardInterrupt: Ctrl-C while loading.
-    """
+    """A pair, loaded by `specdec_cli.loading`, whose errors it raises."""
 
     def __init__(self, pair: Pair, settings: ModelSettings, listener: Listener) -> None:
         self.pair = pair
@@ -64,51 +49,12 @@ class Session:
         self._caches = Caches(self.settings, self.interrupt)
         self._answer: Generation | None = None
         self._noticed: set[str] = set()
-        self._weights: list[Weights] = []
         started = time.perf_counter()
-        try:
-            with self.interrupt:
-                self._load(pair)
-        except BaseException:
-            self.close()
-            raise
+        with self.interrupt:
+            self._loaded = loaded = load_pair(pair, self.settings, self.interrupt, listener)
         self.load_seconds = time.perf_counter() - started
-
-    def _load(self, pair: Pair) -> None:
-        vocabulary, overlap = read_vocabulary(pair.target, "target"), None
-        self.brought, ignored = read_brought(pair.target, "target")
-        for complaint in ignored:
-            self._listener.notice(complaint)
-        self.draft: Weights | None = None
-        predicted = [each.path for each in pair.drafters if isinstance(each, PredictedText)]
-        predictions = {path: read_prediction(path) for path in predicted}
-        self._tables = read_tables(pair.drafters, vocabulary)
-        if pair.draft_model is not None:
-            theirs = read_vocabulary(pair.draft_model, "draft")
-            overlap = find_overlap(vocabulary, theirs) if first_difference(vocabulary, theirs) else None
-            self.draft = self._load_weights(pair.draft_model, "draft", self.settings.draft_gpu_layers)
-        self.target = self._load_weights(pair.target, "target", self.settings.gpu_layers)
-        self.tokenizer = Tokenizer(self.target)
-        self.texts = TokenTexts(self.target)
-        self._predictions = {path: self.texts.inside(text) for path, text in predictions.items()}
-        self._translation: Translation | None = None
-        if overlap is not None and self.draft is not None:
-            self._translation = to_translation(overlap, self.tokenizer, self.draft)
-            self._listener.notice(self._translation.overlap.notice(self.tokenizer.encode(SAMPLE)))
-
-    def _load_weights(self, path: Path, role: str, gpu_layers: int | None) -> Weights:
-        if gpu_layers and not gpu_names():
-            self._listener.notice(f"no GPU that llama.cpp can use: the {role} runs on the CPU")
-        weights = load_weights(
-            path,
-            role,
-            gpu_layers=gpu_layers,
-            interrupt=self.interrupt,
-            on_progress=lambda share: self._listener.progress(f"loading the {role}", share),
-            lora=self.settings.lora if role == "target" else self.settings.draft_lora,
-        )
-        self._weights.append(weights)
-        return weights
+        self.target, self.draft, self.tokenizer = loaded.target, loaded.draft, loaded.tokenizer
+        self.texts, self.brought = loaded.texts, loaded.brought
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -137,6 +83,14 @@ class Session:
     def prompt_from_text(self, text: str) -> list[int]:
         """Tokens of plain text to continue."""
         return self.tokenizer.encode(text)
+
+    def prompt_to_fill(self, before: str, after: str) -> list[int]:
+        """Tokens of a prompt that asks for what is missing between two texts.
+
+        Raises:
+            ModelError: the target was not trained for that.
+        """
+        return encode_infill(self.target, self.tokenizer, before, after)
 
     def generate(self, prompt: Sequence[int], request: Request) -> Generation:
         """An answer to `prompt`, produced as it is iterated. It ends the one before, and goes on from its caches.
@@ -218,8 +172,9 @@ class Session:
         model = None
         if draft is not None and self.draft is not None:
             shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
-            model = DraftModel(draft, shared, self.target, self._translation)
-        material = Material(self._predictions, self._tables, self.target.vocabulary_size, self.remembered)
+            model = DraftModel(draft, shared, self.target, self._loaded.translation)
+        known, vocabulary = self._loaded, self.target.vocabulary_size
+        material = Material(known.predictions, known.tables, vocabulary, self.remembered)
         return open_drafter(self.pair.drafters, request, material, model)
 
     @property
@@ -248,12 +203,12 @@ class Session:
         Raises:
             UsageError: they cannot be written.
         """
-        for weights in self._weights:
+        for weights in self._loaded.weights:
             self._caches.save(weights, folder)
 
     def load_caches(self, folder: Path) -> None:
         """Let the first answer go on from caches that were saved in `folder`; without them where they do not fit."""
-        for weights in self._weights:
+        for weights in self._loaded.weights:
             try:
                 self._caches.load(weights, folder)
             except UsageError as error:
@@ -263,9 +218,8 @@ class Session:
         """Free both models and their caches."""
         self._end_answer()
         self._caches.close()
-        for weights in self._weights:
+        for weights in self._loaded.weights:
             weights.close()
-        self._weights = []
 
     def __enter__(self) -> Session:
         return self

@@ -45,7 +45,7 @@ class StatusLine:
         self._loads = terminal.moves_cursor and not hidden
         self._piped = terminal.shows_messages and not terminal.shows_text and not _is_file(terminal)
         self._usable = self._loads and (self._below or not (terminal.shows_text or self._piped))
-        self._cursor = Cursor(east_asian=_language(terminal) in ("ja", "ko", "zh"))
+        self._cursor = _cursor_of(terminal)
         self._shown: Literal["", "below", "in place"] = ""
         self._parts: Sequence[str] = ()
         self._changed = 0.0
@@ -74,10 +74,10 @@ class StatusLine:
         elif self._usable:
             self._draw_in_place(self._parts)
 
-    def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False) -> None:
+    def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False, dim: bool = False) -> None:
         """Put text on stdout; see `Terminal.write`."""
         self._clear()
-        shown = self._terminal.write(segments, by_kind=by_kind)
+        shown = self._terminal.write(segments, by_kind=by_kind, dim=dim)
         self._ending = shown[-1:] or self._ending
         if self._below:
             self._cursor.advance(shown, self._size()[0])
@@ -91,7 +91,7 @@ class StatusLine:
             self._terminal.notice(text)
 
     def close(self, *, interrupted: bool = False) -> None:
-        """Leave the screen ready for more lines. After Ctrl-C the terminal's own ^C may stand at the cursor."""
+        """Leave the screen ready for more lines, also of another answer. After Ctrl-C a ^C may stand at the cursor."""
         self._clear()
         if self._terminal.shows_text and (interrupted or self._ending not in ("", "\n")):
             self._terminal.write_text("\n")
@@ -99,7 +99,8 @@ class StatusLine:
             self._terminal.write_message("\n")  # what reads the pipe may write to this very screen
         for text in self._notices:
             self._terminal.notice(text)
-        self._ending, self._notices = "", []
+        self._ending, self._notices, self._changed = "", [], 0.0
+        self._cursor = _cursor_of(self._terminal)
 
     def _clear(self) -> None:
         if self._shown:
@@ -192,6 +193,11 @@ class Cursor:
 def _joins(character: str) -> bool:
     """Whether `character` may form one with its neighbours: marks, joiners and emoji."""
     return not character.isascii() and (unicodedata.category(character)[0] in "MC" or ord(character) >= 0x1F000)
+
+
+def _cursor_of(terminal: Terminal) -> Cursor:
+    """One at the beginning of a line."""
+    return Cursor(east_asian=_language(terminal) in ("ja", "ko", "zh"))
 
 
 def _language(terminal: Terminal) -> str:

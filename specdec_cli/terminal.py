@@ -96,8 +96,10 @@ class Terminal:
         plain = self.environment.get("NO_COLOR") or self.environment.get("TERM") == "dumb"
         return self.shows_text and not plain and not self.console.legacy_windows
 
-    def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False) -> str:
+    def write(self, segments: Iterable[Segment[Kind]], *, by_kind: bool = False, dim: bool = False) -> str:
         """Put text on stdout now; on a terminal control characters become visible. The text as shown, uncoloured.
+
+        A terminal that shows colours has it coloured `by_kind` or `dim`.
 
         Raises:
             PipeClosedError: the reader has gone.
@@ -106,8 +108,10 @@ class Terminal:
         shown = list(segments)
         if self.shows_text:
             shown = [Segment(segment.text.translate(CONTROL_PICTURES), segment.mark) for segment in shown]
-        color = ColorSystem.STANDARD if by_kind and self.colors_text else None
-        self.write_text("".join(KIND_STYLES[s.mark].render(s.text, color_system=color) for s in shown))
+        color = ColorSystem.STANDARD if (by_kind or dim) and self.colors_text else None
+        self.write_text(
+            "".join(_to_style(s.mark, by_kind=by_kind, dim=dim).render(s.text, color_system=color) for s in shown)
+        )
         return "".join(segment.text for segment in shown)
 
     def write_text(self, text: str) -> None:
@@ -149,11 +153,19 @@ class Terminal:
         if hint:
             self.show(Text.assemble(("hint: ", "bold"), _short(hint)))
 
+    def show_styled(self, parts: Iterable[tuple[str, str]]) -> None:
+        """Put text on stderr, given in parts with their styles, such as `bold` or `dim strike`; "" is none."""
+        self.show(Text.assemble(*parts))
+
     def show(self, renderable: RenderableType) -> None:
         """Put `renderable` on stderr."""
         with self.console.capture() as captured:
             self.console.print(renderable)
         self.write_message(captured.get())
+
+
+def _to_style(kind: Kind, *, by_kind: bool, dim: bool) -> Style:
+    return Style.combine([KIND_STYLES[kind] if by_kind else Style(), Style(dim=dim)])
 
 
 def _discard(stream: IO[bytes] | TextIO) -> None:

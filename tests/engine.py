@@ -13,7 +13,8 @@ from specdec_cli.core.decode import Round, autoregress, speculate
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.generation import Generation, Request
-from specdec_cli.llama.context import Context, ContextOptions
+from specdec_cli.llama.context import Context
+from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.session import Session

@@ -22,6 +22,7 @@ LAYERS = [
     {"telling", "answer_json", "table_building"},
     {"question"},
     {"session"},
+    {"loading"},
     {"drafting"},
     {"generation", "calibration", "pairs"},
     {"drafters", "downloads", "status", "render", "sampling_settings"},

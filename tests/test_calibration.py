@@ -33,6 +33,12 @@ def test_every_length_has_a_time_and_the_caches_are_left_empty(attention_pair: P
     assert min(*costs.target, *costs.drafts["model"]) > 0
 
 
+def test_what_a_cache_held_before_is_not_in_the_way(attention_pair: Pair) -> None:
+    with opened(attention_pair.target, rows=LONGEST + 1, size=calibration.CONTEXT + LONGEST + 1) as target:
+        target.extend([1] * 20, rows=0)
+        assert len(calibration.measure(target, {}, 65).costs.target) == LONGEST + 1
+
+
 def test_costs_are_kept_by_their_key(cache: Path) -> None:
     calibration.save("one", COSTS)
     calibration.save("two", Costs((1.0,)))

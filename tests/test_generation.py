@@ -222,6 +222,24 @@ def test_other_seeds_give_other_texts(attention_pair: Pair) -> None:
     assert len(texts) == 4
 
 
+def test_each_turn_of_a_seed_has_noise_of_its_own_and_the_first_that_of_the_seed() -> None:
+    requests = [Request(chain=GREEDY, seed=seed, turn=turn) for seed in (0, 1, 2**64 - 1) for turn in range(4)]
+    assert len({request.noise_seed for request in requests}) == len(requests)
+    assert all(0 <= request.noise_seed < 2**64 for request in requests)
+    assert all(request.noise_seed == request.seed for request in requests if request.turn == 0)
+    assert requests[1].noise_seed == 0xD84930CC68597232  # a conversation that was saved goes on with the same noise
+
+
+def test_the_text_that_was_yielded_is_kept(attention_pair: Pair) -> None:
+    with Session(attention_pair, ModelSettings(threads=1), Notices().listener) as session:
+        generation = session.generate(session.prompt_from_text("x"), _request(max_tokens=20))
+        parts = ""
+        for segments in generation:
+            parts += "".join(segment.text for segment in segments)
+            assert generation.text == parts
+    assert len(parts) >= 1
+
+
 def test_times_are_shared_out_and_add_up(attention_pair: Pair) -> None:
     given = answer(attention_pair, max_tokens=50)
     seconds = given.generation.timing

@@ -17,9 +17,11 @@ from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.generation import Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
-from specdec_cli.llama.weights import Weights
+from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.weights import Weights, load_weights
+from specdec_cli.loading import Loaded, load_pair
 from specdec_cli.session import Session
-from specdec_cli.settings import ModelSettings
+from specdec_cli.settings import Listener, ModelSettings
 from tests.engine import GREEDY, UNFILTERED, Notices, answer
 from tests.toy_gguf import BOS, Toy, attention_toy
 from tests.toy_kinds import RECURRENT, kind_toy
@@ -137,6 +139,29 @@ def test_the_context_is_what_was_asked_for_or_what_the_model_knows(
     )
 
 
+def test_a_context_beyond_what_the_target_knows_is_noticed_once(attention_pair: Pair) -> None:
+    memory = Notices()
+    with _open(attention_pair, memory, ctx_size=3000) as session:
+        for draft_tokens in (0, 4, 4):
+            session.generate([1], _request(draft_tokens=draft_tokens))
+    assert len(memory.notices) == 1
+
+
+def test_ctrl_c_before_an_answer_begins_is_none_of_the_next(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(session: Session, *_: Any) -> None:
+        session.interrupt.flag[0] = b"\x01"
+        session.interrupt.check()
+
+    with _open(attention_pair) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "_find_costs", press)
+            with pytest.raises(KeyboardInterrupt):
+                session.generate([1], _request(draft_tokens="auto"))
+        assert len(list(session.generate([1], _request(max_tokens=3, draft_tokens=0)))) == 4
+
+
 @pytest.mark.parametrize(
     ("prompt", "max_tokens", "size"), [(10, 20, 4096), (10, None, 4096), (3000, None, 5048), (4000, 5000, 9000)]
 )
@@ -201,7 +226,7 @@ def test_a_second_answer_is_as_good_as_the_first(attention_pair: Pair) -> None:
 def test_layers_for_a_missing_gpu_are_noticed_once_a_model(
     attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("specdec_cli.session.gpu_names", list)
+    monkeypatch.setattr("specdec_cli.loading.gpu_names", list)
     memory = Notices()
     with _open(attention_pair, memory, gpu_layers=99, draft_gpu_layers=99):
         pass
@@ -236,13 +261,13 @@ def test_whatever_fails_while_loading_everything_loaded_is_freed(
         close(weights)
 
     monkeypatch.setattr(Weights, "close", record)
-    monkeypatch.setattr("specdec_cli.session.Tokenizer", lambda _: 1 / 0)
+    monkeypatch.setattr("specdec_cli.loading.Tokenizer", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         _open(attention_pair)
     assert closed == ["draft", "target"]
 
 
-def test_contexts_are_freed_before_the_next_ones_and_before_their_weights(
+def test_contexts_are_freed_before_ones_of_another_kind_and_before_their_weights(
     attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     freed: list[str] = []
@@ -259,27 +284,32 @@ def test_contexts_are_freed_before_the_next_ones_and_before_their_weights(
     record(Context)
     record(Weights)
     with _open(attention_pair) as session:
-        session.generate([1], _request())
+        session.generate([1], _request(draft_tokens=4))
+        session.generate([1], _request(draft_tokens=3))
+        session.generate([1], _request(draft_tokens=0))
         assert freed == []
-        session.generate([1], _request())
-        assert freed == ["Context", "Context"]
+        session.generate([1], _request(draft_tokens=5))
+        assert freed == ["Context"]
         freed.clear()
     assert freed == ["Context", "Context", "Weights", "Weights"]
 
 
-def test_ctrl_c_while_loading_is_a_keyboard_interrupt(attention_pair: Pair) -> None:
-    memory = Notices()
-    started: list[Session] = []
+def test_ctrl_c_while_loading_is_a_keyboard_interrupt(attention_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Weights] = []
 
-    class Pressing(Session):
-        def _load(self, pair: Pair) -> None:
-            started.append(self)
-            self.interrupt.flag[0] = b"\x01"
-            super()._load(pair)
+    def pressed(pair: Pair, settings: ModelSettings, interrupt: Interrupt, listener: Listener) -> Loaded:
+        interrupt.flag[0] = b"\x01"
+        return load_pair(pair, settings, interrupt, listener)
 
+    def noted(*arguments: Any, **more: Any) -> Weights:
+        loaded.append(load_weights(*arguments, **more))
+        return loaded[-1]
+
+    monkeypatch.setattr("specdec_cli.session.load_pair", pressed)
+    monkeypatch.setattr("specdec_cli.loading.load_weights", noted)
     with pytest.raises(KeyboardInterrupt):
-        Pressing(attention_pair, ModelSettings(threads=1), memory.listener)
-    assert started[0]._weights == []
+        Session(attention_pair, ModelSettings(threads=1), Notices().listener)
+    assert loaded == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux for the memory of this process")

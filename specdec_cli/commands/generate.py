@@ -13,6 +13,7 @@ def generate(
     file: options.File = None,
     system: options.System = None,
     raw: options.Raw = False,
+    suffix: options.Suffix = None,
     pair: options.PairName = None,
     target: options.Target = None,
     draft: options.Draft = None,
@@ -43,20 +44,23 @@ def generate(
     specdec generate -m big.gguf -d small.gguf -f question.txt --json | jq .stats
     """
     from specdec_cli.answer import answer
-    from specdec_cli.prompt import read_prompt
+    from specdec_cli.prompt import read_prompt, read_suffix
     from specdec_cli.question import Question
     from specdec_cli.telling import OutputOptions
     from specdec_cli.terminal import Terminal
 
     check_together(prompt, prompt_option, json=json, logprobs=logprobs)
+    raw = raw or suffix is not None
     if raw and system is not None:
-        raise UsageError("--raw has no place for a --system message", hint="put it into the prompt, or drop --raw")
+        option = "--raw" if suffix is None else "--suffix"
+        raise UsageError(f"{option} has no place for a --system message", hint=f"drop --system or {option}")
     terminal = Terminal.of_process(quiet=quiet)
     wishes, settings = wished.to_wishes(logprobs), engine.to_settings()
-    text = read_prompt(prompt if prompt is not None else prompt_option, file, terminal)
+    text = read_prompt(prompt if prompt is not None else prompt_option, file, terminal, keeps_end=suffix is not None)
+    after = None if suffix is None else read_suffix(suffix, terminal)
     if not raw and not text.strip():
         raise UsageError("the prompt is empty", hint="--raw continues even from nothing, where the model can")
     chosen = choose_pair_or_pull(pair, target, draft, config, terminal)
     check_memory(memory, chosen)
-    question = Question(chosen, settings, wishes, text, system, raw, memory)
+    question = Question(chosen, settings, wishes, text, system, raw, memory, after)
     return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))

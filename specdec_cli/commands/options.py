@@ -48,6 +48,15 @@ SessionFile = Annotated[
     Path | None,
     option("--session", panel=PROMPT, metavar="FILE", help="Go on with the chat in FILE, and keep it there."),
 ]
+Suffix = Annotated[
+    str | None,
+    option(
+        "--suffix",
+        panel=PROMPT,
+        metavar="TEXT",
+        help="Fill in what is missing between PROMPT and TEXT, or the file of that name. For code models.",
+    ),
+]
 MaxTokens = Annotated[
     int, whole("-n", "--max-tokens", low=-1, panel=PROMPT, help="At most N tokens; -1: as many as fit.")
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,52 +12,20 @@ import numpy as np
 from specdec_cli.core.top_k import Logits
 from specdec_cli.errors import ModelError
 from specdec_cli.llama.adapters import apply_adapters
+from specdec_cli.llama.cache_file import Saved
+from specdec_cli.llama.context_options import ContextOptions, to_params
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
 from specdec_cli.llama.snapshots import MOST_OWED, Snapshots
 from specdec_cli.llama.weights import Weights
 
-PHYSICAL_BATCH: Final = 512
-"""llama.cpp's own n_ubatch: tokens that are computed at once within a batch."""
-
-CACHE_TYPES: Final = {
-    "f32": 0,
-    "f16": 1,
-    "bf16": 30,
-    "q8_0": 8,
-    "q4_0": 2,
-    "q4_1": 3,
-    "iq4_nl": 20,
-    "q5_0": 6,
-    "q5_1": 7,
-}
-FLASH_ATTENTION: Final = {"auto": -1, "off": 0, "on": 1}
 ABORTED: Final = 2
 MOST_STATES: Final = 16
 """States of a pass that llama.cpp is asked to write at most; each takes megabytes (20 in Qwen3.5 0.8B)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextOptions:
-    """`size` tokens of cache; `batch` tokens a call at most; `rows` rows of logits a call at most.
-
-    `snapshots` is how many states of a recurrent or hybrid model are kept to go back to: as many as there are
-    passes for rows between two rewinds, so 0 in plain decoding, 1 for a target that speculates, and for its
-    draft as many as it drafts. Other models keep none.
-    """
-
-    size: int
-    batch: int
-    rows: int
-    threads: int
-    flash_attention: str = "auto"
-    cache_type_k: str = "f16"
-    cache_type_v: str = "f16"
-    snapshots: int = 0
-
-
 class Context:
-    """Sequence 0 of a llama.cpp context. `seconds` is the time spent evaluating so far.
+    """Sequence 0 of a llama.cpp context. `evaluated` tokens took `seconds` so far; `tokens` are those it holds.
 
     Logits are asked for on as few rows as a round needs: llama.cpp otherwise reserves compute buffers for
     `batch` × vocabulary floats (300 MB at 512 × 152k).
@@ -69,7 +36,9 @@ class Context:
 
     def __init__(self, weights: Weights, options: ContextOptions, interrupt: Interrupt) -> None:
         self.seconds = 0.0
-        self.length = 0
+        self.evaluated = 0
+        self.tokens: list[int] = []
+        self.options = options
         self.size = options.size
         self._weights = weights
         self._interrupt = interrupt
@@ -105,7 +74,9 @@ class Context:
         return self._init(options, slots=options.snapshots), options.snapshots
 
     def _init(self, options: ContextOptions, *, states: int = 0, slots: int = 0) -> Any:
-        params = self._params(options)
+        params = to_params(options, self._batch_size)
+        params.abort_callback = self._interrupt.callback
+        params.abort_callback_data = self._interrupt.data
         params.n_rs_seq = states
         params.n_seq_max = 1 + slots
         params.n_outputs_max = max(options.rows, 1 + slots)  # it reserves a row for each sequence
@@ -121,20 +92,10 @@ class Context:
             )
         return context
 
-    def _params(self, options: ContextOptions) -> Any:
-        params = llama().llama_context_default_params()
-        params.n_ctx = options.size
-        params.n_batch = self._batch_size
-        params.n_ubatch = min(PHYSICAL_BATCH, self._batch_size)
-        params.n_threads = params.n_threads_batch = options.threads
-        params.flash_attn_type = FLASH_ATTENTION[options.flash_attention]
-        params.type_k = CACHE_TYPES[options.cache_type_k]
-        params.type_v = CACHE_TYPES[options.cache_type_v]
-        params.swa_full = True
-        params.no_perf = True
-        params.abort_callback = self._interrupt.callback
-        params.abort_callback_data = self._interrupt.data
-        return params
+    @property
+    def length(self) -> int:
+        """See `Model.length`."""
+        return len(self.tokens)
 
     def extend(self, tokens: Sequence[int], rows: int) -> Sequence[Logits]:
         """See `Model.extend`. Long input goes in batches, those of a prompt the same whatever the draft length.
@@ -169,7 +130,7 @@ class Context:
         """`tokens` after those that a rewind left owed. The state is kept before a pass that rows are drawn from."""
         if self._snapshots is None:
             return tokens
-        owed = self._snapshots.owed()
+        owed = self.tokens[self._snapshots.held :]
         if len(owed) > MOST_OWED:
             self._extend(owed, rows=0)
             owed = []
@@ -188,14 +149,19 @@ class Context:
         self._wanted[count - rows : count] = 1
         self._batch.n_tokens = count
         clear_log()
-        with during(self._task):
-            status = llama().llama_decode(self._context, self._batch)
+        try:
+            with during(self._task):
+                status = llama().llama_decode(self._context, self._batch)
+        except BaseException:  # a second Ctrl-C
+            self._recover(tokens)
+            raise
         if status == 0:
             if self._snapshots is not None:
-                self._snapshots.record(tokens)
-            self.length = max(self.length, held + count)
+                self._snapshots.record(count)
+            self.tokens[held : held + count] = tokens
+            self.evaluated += count
             return
-        self._recover()
+        self._recover(tokens)
         if status == ABORTED:
             raise KeyboardInterrupt
         raise ModelError(
@@ -203,10 +169,11 @@ class Context:
             hint="there may not be enough memory; try a smaller --ctx-size or --batch-size",
         )
 
-    def _recover(self) -> None:
-        """After a pass that was broken off: llama.cpp takes its rows back, but not what it did to a state."""
+    def _recover(self, tokens: Sequence[int]) -> None:
+        """After a pass over `tokens` that was broken off: llama.cpp takes rows back, but not what it did to a state."""
         if self._snapshots is None:
-            self.length = int(llama().llama_memory_seq_pos_max(self._memory, 0)) + 1
+            held = int(llama().llama_memory_seq_pos_max(self._memory, 0)) + 1
+            self.tokens += tokens[: held - self.length]
         else:
             self._snapshots.restore(self.length)
 
@@ -236,7 +203,30 @@ class Context:
                 f"{self._weights.role} {self._weights.path} cannot take back evaluated tokens",
                 hint="use --draft none with this model",
             )
-        self.length = length
+        del self.tokens[length:]
+
+    def save(self) -> Saved:
+        """What the cache holds, but for tokens that a recurrent model owes."""
+        held = self.length if self._snapshots is None else self._snapshots.held
+        state = bytearray(llama().llama_state_seq_get_size(self._context, 0))
+        with during(self._task):
+            written = llama().llama_state_seq_get_data(self._context, _bytes_in(state), len(state), 0)
+        return Saved(self.tokens[:held], memoryview(state)[:written])
+
+    def restore(self, saved: Saved) -> bool:
+        """Let this cache, which must be empty, hold what another one of the same model did; whether it could."""
+        if not 0 < len(saved.tokens) <= self.size:
+            return False
+        state = bytearray(saved.state)
+        with during(self._task):
+            llama().llama_state_seq_set_data(self._context, _bytes_in(state), len(state), 0)
+        if llama().llama_memory_seq_pos_max(self._memory, 0) != len(saved.tokens) - 1:
+            llama().llama_memory_seq_rm(self._memory, 0, -1, -1)
+            return False
+        self.tokens = list(saved.tokens)
+        if self._snapshots is not None:
+            self._snapshots.record(len(saved.tokens))
+        return True
 
     def close(self) -> None:
         """Free the cache and its buffers."""
@@ -244,3 +234,8 @@ class Context:
             llama().llama_batch_free(self._batch)
             llama().llama_free(self._context)
             self._context = None
+
+
+def _bytes_in(buffer: bytearray) -> Any:
+    """The memory of `buffer`, for C to read and write."""
+    return (ctypes.c_uint8 * len(buffer)).from_buffer(buffer)

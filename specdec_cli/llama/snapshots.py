@@ -14,7 +14,6 @@ two can be taken back, whatever n_rs_seq is, or it goes on from a state that an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from specdec_cli.llama.library import llama
@@ -28,10 +27,10 @@ MOST_OWED: Final = 4
 
 
 class Snapshots:
-    """The states of sequence 0 of `context` that its other sequences, 1 to `slots`, keep, and the tokens behind them.
+    """The states of sequence 0 of `context` that its other sequences, 1 to `slots`, keep.
 
     It always finds a way back: without a state that is old enough the memory is emptied, and all is owed.
-    `held` is how many tokens the memory holds.
+    `held` is how many tokens the memory holds; the context's others it has to be given again.
     """
 
     def __init__(self, context: Any, slots: int) -> None:
@@ -41,17 +40,11 @@ class Snapshots:
         self._retractable = 0
         self._free = list(range(1, slots + 1))
         self._kept: list[tuple[int, int]] = []
-        self._tokens: list[int] = []
 
-    def record(self, tokens: Sequence[int]) -> None:
-        """A pass has evaluated `tokens`, the owed ones first."""
-        self._tokens[self.held : self.held + len(tokens)] = tokens
-        self.held += len(tokens)
-        self._retractable = min(self._states, len(tokens) - 1)
-
-    def owed(self) -> list[int]:
-        """The tokens that the memory has to be given again."""
-        return self._tokens[self.held :]
+    def record(self, count: int) -> None:
+        """A pass has evaluated `count` tokens, the owed ones first."""
+        self.held += count
+        self._retractable = min(self._states, count - 1)
 
     def take(self) -> None:
         """Keep the present state, in place of the oldest if there is no free slot."""
@@ -66,7 +59,6 @@ class Snapshots:
         """Forget all but the first `length` tokens, and the states after them."""
         if self.held > length and not self._retract(length):
             self.restore(length)
-        del self._tokens[length:]
 
     def _retract(self, length: int) -> bool:
         """Let llama.cpp go back by itself; whether it could."""

@@ -15,6 +15,7 @@ class Tokenizer:
         self._vocab = weights.vocab
         self._task = f"reading text for {weights.role} {weights.path}"
         self._pieces: dict[int, bytes] = {}
+        self._controls: dict[int, bool] = {}
         bos = llama().llama_vocab_bos(self._vocab)
         self.bos: int | None = bos if bos >= 0 else None
         self.adds_bos = bool(llama().llama_vocab_get_add_bos(self._vocab)) and self.bos is not None
@@ -24,20 +25,34 @@ class Tokenizer:
 
         Where the model wants a beginning-of-text token it is there exactly once, whether `text` holds it or not.
         """
-        with during(self._task):
-            encoded = self._encode(text.encode("utf-8", "replace"))
-        if self.adds_bos and self.bos is not None and encoded[:1] != [self.bos]:
-            encoded.insert(0, self.bos)
-        return encoded
+        return self.begun(self.encode_part(text))
 
-    def _encode(self, data: bytes) -> list[int]:
+    def encode_part(self, text: str, *, literally: bool = False) -> list[int]:
+        """Tokens of a part of a text that a control token begins; `literally` if none is to be recognised in it."""
+        data = text.encode("utf-8", "replace")
         room = len(data) + 2
         tokens = (ctypes.c_int32 * room)()
-        count = llama().llama_tokenize(self._vocab, data, len(data), tokens, room, False, True)
-        if count < 0:
-            tokens = (ctypes.c_int32 * -count)()
-            count = llama().llama_tokenize(self._vocab, data, len(data), tokens, -count, False, True)
+        with during(self._task):
+            count = llama().llama_tokenize(self._vocab, data, len(data), tokens, room, False, not literally)
+            if count < 0:
+                tokens = (ctypes.c_int32 * -count)()
+                count = llama().llama_tokenize(self._vocab, data, len(data), tokens, -count, False, not literally)
         return list(tokens[:count])
+
+    def begun(self, tokens: list[int]) -> list[int]:
+        """`tokens` with the beginning-of-text token before them where the model wants one and they have none."""
+        beginning = self.beginning
+        return tokens if beginning is None or tokens[:1] == [beginning] else [beginning, *tokens]
+
+    def control_texts(self, text: str) -> set[str]:
+        """How the control tokens are written that `encode` recognises in `text`."""
+        return {self.special_text(token) for token in set(self.encode_part(text)) if self._is_control(token)}
+
+    def _is_control(self, token: int) -> bool:
+        if token not in self._controls:
+            kinds = llama().LLAMA_TOKEN_ATTR_CONTROL | llama().LLAMA_TOKEN_ATTR_UNKNOWN
+            self._controls[token] = bool(llama().llama_vocab_get_attr(self._vocab, token) & kinds)
+        return self._controls[token]
 
     def piece(self, token: int) -> bytes:
         """The bytes that `token` prints; none for a control token. Vocabulary entries may be of any length."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from specdec_cli import session
+from specdec_cli import loading
 from specdec_cli.cli import run
 from tests.pty_process import PtyProcess, wrapped
 from tests.toy_gguf import EOS, FIRST_EXTRA, memoryless_toy
@@ -208,7 +208,7 @@ def test_ctrl_c_while_loading_is_exit_130_without_output(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "read_vocabulary", interrupt)
+    monkeypatch.setattr(loading, "read_vocabulary", interrupt)
     assert generate("prompt", "-m", target, "--json") == Outcome(130, "", "")
 
 
@@ -306,7 +306,7 @@ def test_colours_need_a_terminal_that_wants_them(
 
 def test_the_command_line_knows_every_word_that_the_engine_knows() -> None:
     from specdec_cli.commands import options
-    from specdec_cli.llama import context
+    from specdec_cli.llama import context_options
 
-    assert set(options.CACHE_TYPES) == set(context.CACHE_TYPES)
-    assert set(context.FLASH_ATTENTION) == {"auto", "on", "off"}
+    assert set(options.CACHE_TYPES) == set(context_options.CACHE_TYPES)
+    assert set(context_options.FLASH_ATTENTION) == {"auto", "on", "off"}

@@ -96,13 +96,34 @@ def test_a_full_draft_cache_ends_drafting_and_not_the_text(capacity: int, drafte
     assert counters.drafted == counters.accepted == drafted
 
 
-def test_a_draft_that_was_outgrown_stays_out_of_it() -> None:
+def test_a_draft_that_was_outgrown_is_back_when_the_text_fits_again() -> None:
     model = TableModel(P, capacity=3)
     drafter = drafter_of(model, capacity=3)
-    for context in ((0, 1, 2, 3), (0, 1)):
-        assert drafter.propose(context, Past(), FixedLength(2), CHANCE).tokens == ()
+    assert drafter.propose((0, 1, 2, 3), Past(), FixedLength(2), CHANCE).tokens == ()
     assert drafter.exhausted
     assert model.calls == []
+    assert len(drafter.propose((0, 1), Past(), FixedLength(2), CHANCE).tokens) == 2
+    assert not drafter.exhausted
+
+
+@pytest.mark.parametrize(
+    ("prompt", "read"), [((0, 1, 2, 3, 4), 1), ((0, 1, 3, 4, 2), 2), ((0,), 0), ((4, 4, 4), 2), ((0, 1, 2), 0)]
+)
+def test_of_a_prompt_only_what_the_cache_does_not_hold_is_read(prompt: tuple[int, ...], read: int) -> None:
+    model = TableModel(P)
+    drafter_of(model).prefill((0, 1, 2, 3))
+    before = model.evaluated
+    drafter_of(model).prefill(prompt)
+    assert model.tokens == list(prompt[:-1])
+    assert model.evaluated - before == read
+
+
+def test_a_prompt_that_the_cache_cannot_hold_leaves_nothing_false_in_it() -> None:
+    model = TableModel(P, capacity=3)
+    drafter = drafter_of(model, capacity=3)
+    drafter.prefill((0, 1, 2))
+    drafter.prefill((0, 2, 2, 2, 2))
+    assert model.tokens == [0]
 
 
 def test_a_draft_with_room_for_everything_is_never_exhausted() -> None:

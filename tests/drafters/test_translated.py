@@ -145,6 +145,14 @@ def test_only_what_is_new_is_evaluated() -> None:
     assert model.calls == [(2, 0), (1, 1), (1, 1), (3, 1)]
 
 
+def test_of_a_prompt_only_what_the_cache_does_not_hold_is_read() -> None:
+    model = TableModel(Q)
+    translated(model).prefill((3, 3, 4, 0, 1))
+    translated(model).prefill((3, 3, 4, 2, 0))
+    assert model.tokens == [3, 5, 6, 1]
+    assert model.calls == [(4, 0), (1, 0)]
+
+
 def test_the_prompt_is_cut_as_the_draft_cuts_it() -> None:
     model = TableModel(Q)
     drafter = translated(model)

@@ -12,7 +12,8 @@ import pytest
 
 from specdec_cli.catalog import Pair
 from specdec_cli.errors import ModelError
-from specdec_cli.llama.context import Context, ContextOptions
+from specdec_cli.llama.context import Context
+from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import llama
 from specdec_cli.llama.weights import Weights, load_weights

@@ -154,6 +154,16 @@ def test_rewinding_and_going_on_is_as_if_the_rest_had_never_been(target: Context
     _assert_holds(target, list(b"kept"))
 
 
+def test_a_context_knows_its_tokens_and_how_many_it_evaluated(attention_pair: Pair) -> None:
+    with opened(attention_pair.target, batch=4) as context:
+        context.extend(list(b"evaluated"), rows=2)
+        context.rewind(3)
+        context.extend(list(b"x"), rows=1)
+        context.rewind(context.length)
+        assert bytes(context.tokens) == b"evax"
+        assert context.evaluated == 10
+
+
 def test_a_refused_rewind_is_an_error(target: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     target.rewind(0)
     target.extend([1, 2, 3], rows=0)
@@ -224,8 +234,25 @@ def test_a_pass_that_ends_halfway_counts_what_the_cache_got(target: Context, mon
         patch.setattr(llama(), "llama_decode", decode_two)
         with pytest.raises(KeyboardInterrupt):
             target.extend(list(b"halfway"), rows=1)
-    assert target.length == 2
+    assert bytes(target.tokens) == b"ha"
     _assert_holds(target, list(b"ha"))
+
+
+def test_what_a_second_ctrl_c_leaves_of_a_pass_is_known(target: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    decode_all = llama().llama_decode
+
+    def decode_and_raise(context: Any, batch: Any) -> int:
+        decode_all(context, batch)
+        raise KeyboardInterrupt
+
+    target.rewind(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(llama(), "llama_decode", decode_and_raise)
+        with pytest.raises(KeyboardInterrupt):
+            target.extend(list(b"pressed"), rows=1)
+    assert bytes(target.tokens) == b"pressed"
+    target.rewind(5)
+    _assert_holds(target, list(b"press"))
 
 
 def test_logits_are_reserved_for_the_wanted_rows_only(attention_pair: Pair) -> None:

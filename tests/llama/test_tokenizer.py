@@ -64,6 +64,16 @@ def test_control_tokens_in_a_text_are_recognised(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("a<|im_end|>b") == [97, TURN_END, 98]
 
 
+def test_a_part_of_a_text_can_be_read_literally(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode_part("a<|im_end|>b", literally=True) == list(b"a<|im_end|>b")
+    assert tokenizer.encode_part("a<|im_end|>b") == [97, TURN_END, 98]
+
+
+def test_control_tokens_of_a_text_are_told_by_how_they_are_written(tokenizer: Tokenizer) -> None:
+    assert tokenizer.control_texts("a<|im_end|>b<|bos|><|im_end|><|im_start|>") == {"<|im_end|>", "<|bos|>"}
+    assert tokenizer.control_texts("plain") == set()
+
+
 @pytest.mark.parametrize(
     "text", ["plain", "  blanks \t\r\n\n", "mañana 日本語 🙂‍↔️", "\0", "[/INST] :smile: [bold]", "x" * 5000]
 )

@@ -7,11 +7,11 @@ import os
 
 import pytest
 
-from specdec_cli.answer import _last_words
 from specdec_cli.core.text import Segment
 from specdec_cli.core.verify import Kind
 from specdec_cli.llama import library
 from specdec_cli.status import StatusLine
+from specdec_cli.telling import last_words
 from specdec_cli.terminal import Terminal
 
 
@@ -34,7 +34,7 @@ def test_a_failed_assertion_in_c_ends_the_line_of_text_and_is_told_in_one_line(
     terminal = Terminal(io.BytesIO(), Tty(), io.StringIO(), {})
     status = StatusLine(terminal)
     status.write([Segment("half a line", Kind.BONUS)])
-    with pytest.raises(LeftError, match="3"), _last_words(terminal, status):
+    with pytest.raises(LeftError, match="3"), last_words(terminal, status):
         library._report_abort(b"ggml.c:1: GGML_ASSERT(false) failed")
     assert isinstance(terminal.stdout, Tty)
     assert isinstance(terminal.stderr, io.StringIO)
@@ -47,6 +47,6 @@ def test_a_failed_assertion_in_c_ends_the_line_of_text_and_is_told_in_one_line(
 
 def test_after_an_answer_nothing_of_it_is_called_any_more() -> None:
     terminal = Terminal(io.BytesIO(), io.BytesIO(), io.StringIO(), {})
-    with _last_words(terminal, StatusLine(terminal)):
+    with last_words(terminal, StatusLine(terminal)):
         assert library._on_abort is not None
     assert library._on_abort is None

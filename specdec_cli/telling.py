@@ -1,0 +1,125 @@
+"""What an answer in the making shows: its text on stdout, and on stderr what takes a while and how it goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from specdec_cli.catalog import NgramFile, Pair, PredictedText, Source
+from specdec_cli.core.draft_length import LONGEST
+from specdec_cli.core.estimates import FIRST_SURVIVAL
+from specdec_cli.core.text import Segment
+from specdec_cli.core.theory import find_loss
+from specdec_cli.core.verify import Kind
+from specdec_cli.drafters.lookup import LookupDrafter
+from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.errors import EXIT_MODEL
+from specdec_cli.generation import Generation
+from specdec_cli.llama import library
+from specdec_cli.llama.weights import Weights
+from specdec_cli.question import Wishes
+from specdec_cli.render import to_loss_hint, to_progress, to_status, to_summary
+from specdec_cli.session import Session
+from specdec_cli.settings import Listener, ModelSettings
+from specdec_cli.status import StatusLine
+from specdec_cli.terminal import Terminal
+
+ENOUGH: Final = 10
+"""Examined tokens from which α means something."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """What is shown: `stats` None is a summary if stderr is a terminal."""
+
+    json: bool
+    stats: bool | None
+    color_tokens: bool
+    verbose: bool
+
+
+@contextmanager
+def last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
+    """If C code gives up inside, say so in one line and leave; nothing else can run any more."""
+
+    def leave(message: str) -> None:
+        status.close()
+        terminal.error(f"llama.cpp stopped: {message}", "--verbose shows its whole log")
+        os._exit(EXIT_MODEL)
+
+    library.on_abort(leave)
+    try:
+        yield
+    finally:
+        status.close()
+        library.on_abort(None)
+        library.show_log(None)
+
+
+def open_session(pair: Pair, settings: ModelSettings, status: StatusLine) -> Session:
+    """Load `pair`, with its progress and notices on `status`; see `Session`."""
+
+    def progress(task: str, share: float | None) -> None:
+        status.show_loading(to_progress(task, share))
+
+    return Session(pair, settings, Listener(progress, status.notice))
+
+
+def stream(generation: Generation, status: StatusLine, show: Callable[[list[Segment[Kind]]], object]) -> str:
+    """Hand the answer to `show` as it comes, with the live line behind it; the whole text."""
+    parts: list[str] = []
+    status.show_loading(f"reading {generation.prompt_tokens} tokens")
+    for segments in generation:
+        parts += [segment.text for segment in segments]
+        if segments:
+            show(segments)
+        if status.visible:
+            status.show(to_status(generation.counters, generation.timing, generation.draft_tokens))
+    return "".join(parts)
+
+
+def summarise(generation: Generation, session: Session, wishes: Wishes, terminal: Terminal) -> None:
+    """Say how the answer went, and why drafting does not pay, if it does not."""
+    summary = to_summary(
+        generation.counters,
+        generation.timing,
+        reason=generation.finish_reason,
+        seed=generation.request.seed,
+        target=name_weights(session.target),
+        draft=name_draft(session) if generation.draft_tokens else None,
+        brought={name: value for name, value in session.brought.items() if name not in wishes.chain},
+    )
+    terminal.show(summary)
+    if (hint := _loss_hint(generation, session)) is not None:
+        terminal.notice(hint)
+
+
+def name_draft(session: Session) -> str:
+    """Who drafts, and where."""
+    return ", ".join(_name(each, session) for each in session.pair.drafters)
+
+
+def name_weights(weights: Weights) -> str:
+    """What was loaded, and where it runs."""
+    return f"{weights.path.name} on {weights.backend}"
+
+
+def _loss_hint(generation: Generation, session: Session) -> str | None:
+    """Why drafting does not pay, if it does not and the costs are known."""
+    if generation.draft_tokens != "auto" or session.costs is None:
+        return None
+    counters, source = generation.counters, ModelDrafter.name if session.draft else LookupDrafter.name
+    alpha = counters.alpha if counters.alpha is not None and counters.examined >= ENOUGH else FIRST_SURVIVAL
+    loss = find_loss(alpha, session.costs, source, LONGEST)
+    return None if loss is None else to_loss_hint(loss, session.costs, source, alpha)
+
+
+def _name(source: Source, session: Session) -> str:
+    if isinstance(source, PredictedText):
+        return f"text {source.path.name}"
+    if isinstance(source, NgramFile):
+        return f"table {source.path.name}"
+    return "lookup" if source == "lookup" or session.draft is None else name_weights(session.draft)
