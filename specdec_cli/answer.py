@@ -35,12 +35,14 @@ def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int
     with last_words(terminal, status), open_session(question.pair, question.settings, status) as session:
         if question.memory is not None:
             session.remembered = memory.load(question.memory, session.fingerprint)
-        generation = session.generate(to_tokens(question, session), to_request(wishes, session, grammar))
+        prompt = to_tokens(question, session)
+        generation = session.generate(prompt, to_request(wishes, session, grammar))
         text = stream(generation, status, show)
         status.close(interrupted=generation.finish_reason == "interrupted")
         generation.timing.total = time.perf_counter() - started
         if question.memory is not None:
-            memory.remember(question.memory, session.fingerprint, generation.tokens)
+            asked = prompt if question.remembers_prompt else []
+            memory.remember(question.memory, session.fingerprint, [*asked, *generation.tokens])
         if output.json:
             terminal.write_text(to_json(text, generation, session, wishes, system=question.system, raw=question.raw))
         if output.stats if output.stats is not None else terminal.shows_messages and not terminal.quiet:

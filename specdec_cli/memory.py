@@ -1,4 +1,4 @@
-"""The file of `--memory`: outputs of earlier runs as tokens, for lookup to find them again. It never holds a prompt.
+"""The file of `--memory`: outputs of earlier runs as tokens, for lookup to find them again, and prompts if asked for.
 
 After a line that says what it is come records, the oldest first: the fingerprint of the vocabulary, the number of
 tokens, the tokens; and a checksum of all of it at the end. Every change writes a new file in the old one's place while

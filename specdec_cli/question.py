@@ -48,6 +48,7 @@ class Question:
     system: str | None
     raw: bool
     memory: Path | None = None
+    remembers_prompt: bool = False
     suffix: str | None = None
 
 

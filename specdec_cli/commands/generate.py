@@ -18,6 +18,7 @@ def generate(
     target: options.Target = None,
     draft: options.Draft = None,
     memory: options.Memory = None,
+    memory_prompt: options.MemoryPrompt = False,
     config: options.Config = None,
     *,
     wished: AnswerOptions,
@@ -62,5 +63,7 @@ def generate(
         raise UsageError("the prompt is empty", hint="--raw continues even from nothing, where the model can")
     chosen = choose_pair_or_pull(pair, target, draft, config, terminal)
     check_memory(memory, chosen)
-    question = Question(chosen, settings, wishes, text, system, raw, memory, after)
+    if memory_prompt and memory is None:
+        raise UsageError("--memory-prompt needs --memory, where it is kept")
+    question = Question(chosen, settings, wishes, text, system, raw, memory, memory_prompt, after)
     return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))

@@ -57,6 +57,9 @@ Suffix = Annotated[
         help="Fill in what is missing between PROMPT and TEXT, or the file of that name. For code models.",
     ),
 ]
+SaveCache = Annotated[
+    bool, option("--save-cache", panel=PROMPT, help="Keep the caches beside that FILE, so that it goes on at once.")
+]
 MaxTokens = Annotated[
     int, whole("-n", "--max-tokens", low=-1, panel=PROMPT, help="At most N tokens; -1: as many as fit.")
 ]
@@ -105,6 +108,9 @@ Memory = Annotated[
     option(
         "--memory", panel=MODELS, metavar="FILE", help="Keep answers (no prompts) in FILE for lookup in later runs."
     ),
+]
+MemoryPrompt = Annotated[
+    bool, option("--memory-prompt", panel=MODELS, help="Keep the prompt in --memory too, as it was read.")
 ]
 Recalibrate = Annotated[
     bool, option("--recalibrate", panel=SPEED, help="Measure anew how fast this machine is, for --draft-tokens auto.")
