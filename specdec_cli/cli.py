@@ -19,6 +19,7 @@ from specdec_cli.commands.models import models
 from specdec_cli.commands.table import table
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
+COMMANDS = ("generate", "chat", "models", "table")
 REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
 
 app = typer.Typer(
@@ -59,7 +60,13 @@ def run(arguments: list[str]) -> int:
     except SystemExit:  # how rich and typer take a closed pipe under their help
         return EXIT_OK
     except Exception as error:
-        return _report(error, debug="--debug" in flags)
+        return _report(error, debug="--debug" in flags, usage=_usage(arguments))
+
+
+def _usage(arguments: list[str]) -> str:
+    """Where the help is that a usage error of `arguments` needs."""
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else COMMANDS[0]
+    return f"specdec {command} --help"
 
 
 def _open_missing_streams() -> None:
@@ -69,7 +76,7 @@ def _open_missing_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _report(error: Exception, *, debug: bool) -> int:
+def _report(error: Exception, *, debug: bool, usage: str) -> int:
     """One line for what went wrong, one for the way out; the exit code. A closed pipe is no failure."""
     try:
         from specdec_cli.terminal import PipeClosedError, Terminal
@@ -82,19 +89,18 @@ def _report(error: Exception, *, debug: bool) -> int:
     terminal = Terminal.of_process()
     if debug:
         terminal.write_message("".join(traceback.format_tb(error.__traceback__)))
-    code, message, hint = _explain(error, debug=debug)
+    code, message, hint = _explain(error, debug=debug, usage=usage)
     if message:
         terminal.error(message, hint)
     return code
 
 
-def _explain(error: Exception, *, debug: bool) -> tuple[int, str, str]:
+def _explain(error: Exception, *, debug: bool, usage: str) -> tuple[int, str, str]:
     """Exit code, message and hint. The message of a program error stays out: it may hold text of the user's."""
     if isinstance(error, SpecdecError):
-        usage = "specdec generate --help" if error.exit_code == EXIT_USAGE else ""
-        return error.exit_code, error.message, error.hint or usage
+        return error.exit_code, error.message, error.hint or (usage if error.exit_code == EXIT_USAGE else "")
     if isinstance(error, typer.TyperException):
-        return EXIT_USAGE, _plain(error.format_message()), "specdec generate --help"
+        return EXIT_USAGE, _plain(error.format_message()), usage
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return EXIT_UNEXPECTED, f"the output cannot be written: {error.strerror}", "is the disk full?"
     frame = traceback.extract_tb(error.__traceback__)[-1]

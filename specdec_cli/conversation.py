@@ -104,14 +104,18 @@ class Conversation:
             raise UsageError("nothing has been asked yet", hint="there is no answer to make again")
         return self._begin(self._turns[:-1], self._turns[-1].question)
 
-    def keep(self, generation: Generation) -> None:
-        """Let what `generation` said so far, whole or interrupted, be the answer; without any text nothing is kept."""
+    def keep(self, generation: Generation, said: str | None = None) -> None:
+        """Let what `generation` said so far, whole or interrupted, be the answer; without any text nothing is kept.
+
+        `said` is kept in place of its text, if given.
+        """
         pending = self._pending
         if pending is None or pending.generation is not generation:
             return
         self._pending = None
         if generation.text:
-            self._turns[pending.after :] = [Turn(pending.question, generation.text)]
+            said = generation.text if said is None else said
+            self._turns[pending.after :] = [Turn(pending.question, said)]
 
     def undo(self) -> str | None:
         """Take back the last question with its answer; the question's text, None if there is none."""

@@ -9,6 +9,7 @@ cut to the window, and never wraps even if the window shrinks at that moment.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
@@ -29,6 +30,7 @@ ROW_BELOW = INDEX + REVERSE_INDEX + SAVE + DOWN + "\r"
 NO_WRAP, WRAP = "\x1b[?7l", "\x1b[?7h"
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 SECONDS_BETWEEN: Final = 0.1
+LONG_AGO: Final = -math.inf
 SMALLEST: Final = (20, 4)
 """Columns and rows below which there is no room for a status."""
 
@@ -48,7 +50,7 @@ class StatusLine:
         self._cursor = _cursor_of(terminal)
         self._shown: Literal["", "below", "in place"] = ""
         self._parts: Sequence[str] = ()
-        self._changed = 0.0
+        self._changed = LONG_AGO
         self._ending = ""
         self._notices: list[str] = []
 
@@ -99,7 +101,7 @@ class StatusLine:
             self._terminal.write_message("\n")  # what reads the pipe may write to this very screen
         for text in self._notices:
             self._terminal.notice(text)
-        self._ending, self._notices, self._changed = "", [], 0.0
+        self._ending, self._notices, self._changed = "", [], LONG_AGO
         self._cursor = _cursor_of(self._terminal)
 
     def _clear(self) -> None:

@@ -42,10 +42,13 @@ class OutputOptions:
 
 
 @contextmanager
-def last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
-    """If C code gives up inside, say so in one line and leave; nothing else can run any more."""
+def last_words(
+    terminal: Terminal, status: StatusLine, *, before: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """If C code gives up inside, do what comes `before`, say so in one line and leave; nothing else can run."""
 
     def leave(message: str) -> None:
+        before()
         status.close()
         terminal.error(f"llama.cpp stopped: {message}", "--verbose shows its whole log")
         os._exit(EXIT_MODEL)

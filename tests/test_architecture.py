@@ -142,7 +142,9 @@ def test_nothing_prints() -> None:
     assert printing == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["generate", "--help"], ["models", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["generate", "--help"], ["chat", "--help"], ["models", "--help"], ["--version"]]
+)
 def test_help_waits_for_neither_llama_cpp_nor_numpy(arguments: list[str]) -> None:
     script = (
         "import sys; from specdec_cli.cli import run\n"

@@ -77,8 +77,14 @@ def test_a_usage_error_is_one_line_and_a_hint_and_exit_2(
 
 
 def test_an_unknown_command_is_a_usage_error(capsys: Capture) -> None:
-    assert run(["chatter"]) == 2
-    assert capsys.readouterr().err == "error: no such command 'chatter'\nhint: specdec generate --help\n"
+    assert run(["sing"]) == 2
+    assert capsys.readouterr().err == "error: no such command 'sing'\nhint: specdec generate --help\n"
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_a_usage_error_points_to_the_help_of_its_command(command: str, capsys: Capture) -> None:
+    assert run([command, "--nonsense"]) == 2
+    assert capsys.readouterr().err.endswith(f"hint: specdec {command} --help\n")
 
 
 def test_help_without_arguments_is_shown_with_the_exit_code_of_a_usage_error(capsys: Capture) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -306,6 +306,34 @@ def test_only_the_latest_answer_can_be_kept(tmp_path: Path) -> None:
         conversation.reset()
         conversation.keep(generation)
         assert conversation.messages == []
+
+
+@pytest.mark.parametrize("change", ["restore", "undo", "set_system"])
+def test_an_answer_to_what_was_changed_meanwhile_is_not_kept(tmp_path: Path, change: str) -> None:
+    with _talking(_talker(tmp_path, b"Yes")) as (conversation, _, _):
+        _say(conversation, "One?")
+        generation = conversation.ask("Two?")
+        _text(generation)
+        changes: dict[str, Callable[[], object]] = {
+            "restore": lambda: conversation.restore([], 0),
+            "undo": conversation.undo,
+            "set_system": lambda: conversation.set_system("S"),
+        }
+        changes[change]()
+        before = conversation.messages
+        conversation.keep(generation)
+        assert conversation.messages == before
+
+
+def test_another_answer_takes_the_place_of_the_last_one_where_the_oldest_turn_had_to_go(attention_pair: Pair) -> None:
+    said = [("user", "a" * 110), ("assistant", "b" * 110), ("user", "last"), ("assistant", "old")]
+    with _talking(attention_pair, settings=replace(EXACT, ctx_size=256)) as (conversation, _, heard):
+        conversation.restore([{"role": role, "content": content} for role, content in said], 2)
+        generation = conversation.again()
+        new = _text(generation)
+        conversation.keep(generation)
+        assert heard.notices == ["the context is full: the oldest turn is forgotten"]
+        assert conversation.messages == [{"role": "user", "content": "last"}, {"role": "assistant", "content": new}]
 
 
 def test_undoing_gives_the_question_back_until_there_is_none(tmp_path: Path) -> None:

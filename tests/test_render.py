@@ -11,7 +11,7 @@ import pytest
 
 from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.stats import Counters, Timing
-from specdec_cli.render import to_logprobs, to_stats, to_status, to_summary
+from specdec_cli.render import to_bars, to_logprobs, to_short_summary, to_stats, to_status, to_summary
 
 SOME = Counters(
     rounds=10,
@@ -114,3 +114,19 @@ def test_log_probabilities_are_strict_json_with_null_for_the_impossible() -> Non
 def test_sampling_of_its_own_is_shown_only_where_there_is_some() -> None:
     assert "its own sampling" not in summary()
     assert "its own sampling: temperature 0, min_p 0.05 · seed" in summary(brought={"temperature": 0.0, "min_p": 0.05})
+
+
+def test_bars_show_how_often_each_position_was_kept() -> None:
+    assert to_bars(Counters(drafted_at=[4, 2], accepted_at=[3, 0])) == [
+        f"position  1 {'━' * 18}{'╌' * 6}  75% of 4",
+        f"position  2 {'╌' * 24}   0% of 2",
+    ]
+    assert to_bars(Counters()) == []
+
+
+def test_a_short_summary_speaks_of_drafts_only_where_there_were_some() -> None:
+    assert to_short_summary(Counters(bonus=1), Timing(), reason="stop") == "1 token · n/a tokens/s"
+    drafted = Counters(accepted=1, bonus=1, drafted=2)
+    assert to_short_summary(drafted, Timing(verify=1), reason="interrupted") == (
+        "2 tokens, interrupted · 2.0 tokens/s · accepted 1/2 (50 %)"
+    )

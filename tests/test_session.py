@@ -162,6 +162,24 @@ def test_ctrl_c_before_an_answer_begins_is_none_of_the_next(
         assert len(list(session.generate([1], _request(max_tokens=3, draft_tokens=0)))) == 4
 
 
+def test_ctrl_c_as_an_answer_is_about_to_begin_is_not_lost(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Session._open
+
+    def press(session: Session, *how: Any) -> Any:
+        generation = begin(session, *how)
+        session.interrupt.flag[0] = b"\x01"
+        return generation
+
+    with _open(Pair(attention_pair.target, "none")) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "_open", press)
+            with pytest.raises(KeyboardInterrupt):
+                session.generate([1], _request())
+        assert len(list(session.generate([1], _request(max_tokens=3)))) == 4
+
+
 @pytest.mark.parametrize(
     ("prompt", "max_tokens", "size"), [(10, 20, 4096), (10, None, 4096), (3000, None, 5048), (4000, 5000, 9000)]
 )
@@ -248,6 +266,25 @@ def test_a_recurrent_model_says_the_same_with_a_draft_and_may_be_one(
     given = answer(Pair(target, draft), max_tokens=30, settings=exact)
     assert given.generation.counters.drafted > 0
     assert given.text == plain.text
+
+
+def test_each_model_loads_with_what_was_said_of_it(attention_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: dict[str, tuple[Any, Any]] = {}
+
+    def noted(path: Path, role: str, **how: Any) -> Weights:
+        said[role] = how["gpu_layers"], how["lora"]
+        return load_weights(path, role, **(how | {"gpu_layers": 0, "lora": ()}))
+
+    monkeypatch.setattr("specdec_cli.loading.load_weights", noted)
+    ours, theirs = [(Path("ours"), 1.0)], [(Path("theirs"), 0.5)]
+    with _open(attention_pair, gpu_layers=2, draft_gpu_layers=3, lora=ours, draft_lora=theirs):
+        assert said == {"target": (2, ours), "draft": (3, theirs)}
+
+
+def test_options_that_span_the_context_span_all_that_was_asked_for(attention_pair: Pair) -> None:
+    for ctx_size, window in [(None, 2048), (0, 2048), (100, 2048), (3000, 3000)]:
+        with _open(Pair(attention_pair.target, "none"), ctx_size=ctx_size) as session:
+            assert session.chain({"repeat_penalty": 1.1, "repeat_last_n": -1}).window == window
 
 
 def test_whatever_fails_while_loading_everything_loaded_is_freed(

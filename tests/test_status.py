@@ -163,6 +163,32 @@ def test_text_that_goes_into_a_file_has_its_status_on_one_line(tmp_path: Path) -
         assert (tmp_path / "answer").read_text() == "text\n" * 3
 
 
+def test_a_line_that_was_closed_serves_another_answer() -> None:
+    with PtyScreen() as screen:
+        terminal = terminal_on(screen)
+        line = StatusLine(terminal)
+        for text in ("x" * 79, "again"):
+            line.write([Segment(text, Kind.BONUS)])
+            line.show(PARTS)
+            line.close()
+        close(terminal, screen)
+        assert screen.received.count(b"STATUS") == 2
+        assert screen.lines() == ["x" * 79, "again"]
+
+
+def test_the_status_of_another_answer_is_shown_at_once_and_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "SECONDS_BETWEEN", 1e9)
+    with PtyScreen() as screen:
+        terminal = terminal_on(screen)
+        line = StatusLine(terminal)
+        for parts in (["first"], ["second"]):
+            line.write([Segment("text", Kind.BONUS)])
+            line.show(parts)
+            line.close()
+        close(terminal, screen)
+        assert (screen.received.count(b"first"), screen.received.count(b"second")) == (1, 1)
+
+
 @pytest.mark.parametrize("hidden", [True, False])
 def test_nothing_is_drawn_where_no_line_can_be_rewritten(hidden: bool) -> None:
     with PtyScreen() as screen:

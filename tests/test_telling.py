@@ -45,6 +45,16 @@ def test_a_failed_assertion_in_c_ends_the_line_of_text_and_is_told_in_one_line(
     assert second.startswith("hint: ")
 
 
+def test_what_has_to_come_first_comes_before_a_word_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "_exit", lambda _: None)
+    terminal = Terminal(io.BytesIO(), io.BytesIO(), io.StringIO(), {})
+    stderr, said = terminal.stderr, list[str]()
+    assert isinstance(stderr, io.StringIO)
+    with last_words(terminal, StatusLine(terminal), before=lambda: said.append(stderr.getvalue())):
+        library._report_abort(b"failed")
+    assert said == [""]
+
+
 def test_after_an_answer_nothing_of_it_is_called_any_more() -> None:
     terminal = Terminal(io.BytesIO(), io.BytesIO(), io.StringIO(), {})
     with last_words(terminal, StatusLine(terminal)):

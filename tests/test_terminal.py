@@ -77,6 +77,22 @@ def test_control_characters_become_visible_on_a_terminal_but_lines_and_tabs_work
     assert out.getvalue().decode() == shown
 
 
+def test_dim_text_is_dim_on_a_terminal_with_colours_and_the_same_text_elsewhere() -> None:
+    for out, environment, expected in (
+        (Tty(), {}, "\x1b[2mwhy\x1b[0m"),
+        (Tty(), {"NO_COLOR": "1"}, "why"),
+        (io.BytesIO(), {}, "why"),
+    ):
+        terminal(out=out, environment=environment).write([Segment("why", Kind.BONUS)], dim=True)
+        assert out.getvalue().decode() == expected
+
+
+def test_styled_parts_are_literal_and_plain_where_nothing_is_styled() -> None:
+    console = terminal()
+    console.show_styled([("[bold]", "dim"), (":smile:", "dim strike")])
+    assert written(console) == "[bold]:smile:\n"
+
+
 def test_tokens_are_coloured_by_kind_on_a_terminal() -> None:
     out = Tty()
     segments = [Segment("a", Kind.ACCEPTED), Segment("b", Kind.CORRECTION), Segment("c", Kind.BONUS)]

@@ -9,6 +9,7 @@ import typer
 from specdec_cli.commands import options
 from specdec_cli.commands.choosing import choose_pair_or_pull
 from specdec_cli.commands.option_groups import AnswerOptions, EngineOptions, check_memory, check_together, grouped
+from specdec_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from specdec_cli.chat.choices import Choice
@@ -22,10 +23,12 @@ def chat(
     file: options.File = None,
     system: options.System = None,
     session: options.SessionFile = None,
+    save_cache: options.SaveCache = False,
     pair: options.PairName = None,
     target: options.Target = None,
     draft: options.Draft = None,
     memory: options.Memory = None,
+    memory_prompt: options.MemoryPrompt = False,
     config: options.Config = None,
     *,
     wished: AnswerOptions,
@@ -54,17 +57,20 @@ def chat(
 
     echo [green]"Name three rivers."[/] | specdec chat > answer.txt
     """
-    from specdec_cli.chat.repl import Opening, chat
+    from specdec_cli.chat.opening import Opening
+    from specdec_cli.chat.repl import chat
     from specdec_cli.chat.view import ViewOptions
     from specdec_cli.prompt import read_prompt
     from specdec_cli.terminal import Terminal
 
     check_together(prompt, prompt_option, json=json, logprobs=logprobs)
+    if save_cache and session is None:
+        raise UsageError("--save-cache needs --session, beside whose file the caches go")
     terminal = Terminal.of_process(quiet=quiet)
     asked = prompt if prompt is not None else prompt_option
     first = asked if file is None else read_prompt(asked, file, terminal)
     chosen = choose_pair_or_pull(pair, target, draft, config, terminal)
-    check_memory(memory, chosen)
+    check_memory(memory, chosen, with_prompt=memory_prompt)
     summary = stats if stats is not None else terminal.shows_messages and not quiet
     opening = Opening(
         pair=chosen,
@@ -76,7 +82,9 @@ def chat(
         system=system,
         first=first,
         session_file=session,
+        save_cache=save_cache,
         memory_file=memory,
+        remembers_questions=memory_prompt,
         logprobs=logprobs,
         verbose=verbose,
     )

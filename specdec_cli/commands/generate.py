@@ -62,8 +62,6 @@ def generate(
     if not raw and not text.strip():
         raise UsageError("the prompt is empty", hint="--raw continues even from nothing, where the model can")
     chosen = choose_pair_or_pull(pair, target, draft, config, terminal)
-    check_memory(memory, chosen)
-    if memory_prompt and memory is None:
-        raise UsageError("--memory-prompt needs --memory, where it is kept")
+    check_memory(memory, chosen, with_prompt=memory_prompt)
     question = Question(chosen, settings, wishes, text, system, raw, memory, memory_prompt, after)
     return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))

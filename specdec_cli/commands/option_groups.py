@@ -154,11 +154,13 @@ def check_together(prompt: str | None, prompt_option: str | None, *, json: bool,
         raise UsageError("--logprobs needs --json, where they are shown")
 
 
-def check_memory(memory: Path | None, pair: "Pair") -> None:
-    """Refuse a memory that no drafter of `pair` reads.
+def check_memory(memory: Path | None, pair: "Pair", *, with_prompt: bool) -> None:
+    """Refuse a memory that no drafter of `pair` reads, and prompts that have none to go into.
 
     Raises:
         UsageError: it is one.
     """
+    if with_prompt and memory is None:
+        raise UsageError("--memory-prompt needs --memory, where it is kept")
     if memory is not None and "lookup" not in pair.drafters:
         raise UsageError("--memory is what lookup reads", hint="use -d lookup, or a chain such as -d lookup,FILE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 
 from specdec_cli.llama.library import during, llama
 from specdec_cli.llama.weights import Weights
@@ -59,6 +60,12 @@ class Tokenizer:
         if token not in self._pieces:
             self._pieces[token] = self._read_piece(token, special=False)
         return self._pieces[token]
+
+    def reveal(self, texts: Iterable[str]) -> bool:
+        """Let the control tokens that `texts` are written with print as they are written; whether there are any."""
+        found = {token for text in texts for token in self.encode_part(text) if self._is_control(token)}
+        self._pieces |= {token: self._read_piece(token, special=True) for token in found}
+        return bool(found)
 
     def is_end(self, token: int) -> bool:
         """Whether the vocabulary marks `token` as an end of generation (of text, of turn, of message, ...)."""

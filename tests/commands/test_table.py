@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from specdec_cli import table_building
 from specdec_cli.cli import run
 from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.ngram_counts import count, joined
-from specdec_cli.generation import Generation
+from specdec_cli.generation import Generation, Request
 from specdec_cli.ngram_file import read_ngrams, to_bytes
-from specdec_cli.table_building import observed, within
+from specdec_cli.session import Session
+from specdec_cli.table_building import LEAST, observed, within
 from tests.commands.test_generate import Outcome, chain
+from tests.toy_gguf import EOS, FIRST_EXTRA, memoryless_toy
 
 WORDS = ["one ", "two ", "three ", "four "]
 Table = Callable[..., Outcome]
@@ -160,6 +163,71 @@ def test_what_could_have_been_said_counts_by_its_chance() -> None:
     assert singles == {2: 0, 3: 0, 5: 24, 6: 24, 7: 48}
     after = [float(each) for each in known.logits([2, 3])]
     assert after[5] == after[6] == max(after)
+
+
+def test_what_was_hardly_possible_counts_nothing() -> None:
+    best = (
+        Logprob(5, -0.02, math.log(0.97)),
+        Logprob(6, -4.0, math.log(LEAST + 0.001)),
+        Logprob(7, -6.0, math.log(0.009)),
+    )
+    known = count(joined([observed([1, 2], [TokenLogprobs(best[2], best)], 2)] * 10), 10)
+    singles = dict(zip(known.levels[0].tokens.tolist(), known.levels[0].counts.tolist(), strict=True))
+    assert set(singles) == {2, 5, 6, 7}
+    assert singles[7] == 0 < singles[6] < singles[5]
+
+
+def test_each_answer_is_what_was_asked_for_with_noise_of_its_own(
+    table: Table, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+    generate = Session.generate
+
+    def noted(session: Session, prompt: Sequence[int], request: Request) -> Generation:
+        asked.append(request)
+        return generate(session, prompt, request)
+
+    monkeypatch.setattr(Session, "generate", noted)
+    build(table, target, "--from-target", "--seed", 7, "-n", 3, "--temperature", 0.5, "-", stdin=b"a\nb\nc\n")
+    assert [each.turn for each in asked] == [0, 1, 2]
+    assert len({each.noise_seed for each in asked}) == 3
+    assert {(each.seed, each.max_tokens, each.chain.temperature) for each in asked} == {(7, 3, 0.5)}
+
+
+def test_what_answers_said_once_by_half_a_chance_or_less_is_left_out(table: Table, tmp_path: Path) -> None:
+    first, rare = FIRST_EXTRA, FIRST_EXTRA + 1
+    rows = {ord("]"): {first: math.log(0.7), rare: math.log(0.3)}, first: {EOS: 0.0}, rare: {EOS: 0.0}}
+    toy = memoryless_toy(rows, {EOS: 0.0}, extra=[b"often ", b"rarely "]).write(tmp_path / "two.gguf")
+    build(table, toy, "--from-target", "--temperature", 1, "-", stdin=b"a\n")
+    assert behind_the_prompt() == [first]
+    build(table, toy, "--from-target", "--temperature", 1, "-", stdin=b"a\n" * 3)
+    assert behind_the_prompt() == [first, rare]
+
+
+def behind_the_prompt() -> list[int]:
+    """What the table has behind the end of a prompt."""
+    _, pairs = read_ngrams(Path("t.ngrams"))[0].levels[:2]
+    return sorted(set(pairs.tokens.tolist()) & {FIRST_EXTRA, FIRST_EXTRA + 1})
+
+
+def test_a_text_is_read_as_a_prompt_is(table: Table, target: Path) -> None:
+    tables = []
+    for text in (b"\xef\xbb\xbfone\r\ntwo \xff", "one\ntwo \ufffd".encode()):
+        assert build(table, target, "-", stdin=text).code == 0
+        tables.append(Path("t.ngrams").read_bytes())
+    assert tables[0] == tables[1]
+
+
+def test_the_file_is_as_small_as_was_asked_for(table: Table, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"one two " * 9 + bytes(range(33, 127)) + bytes(range(126, 32, -1))
+    build(table, target, "-", stdin=text)
+    whole = Path("t.ngrams").stat().st_size
+    monkeypatch.setattr("specdec_cli.commands.table.MEGABYTE", whole // 2 - 50)
+    assert table("merge", "t.ngrams", "-o", "small.ngrams", "--max-size", 2).code == 0
+    assert build(table, target, "--max-size", 2, "-", stdin=text).code == 0
+    for path in (Path("t.ngrams"), Path("small.ngrams")):
+        assert path.stat().st_size <= whole - 100
+        assert int(read_ngrams(path)[0].logits(list(b"one tw")).argmax()) == ord("o")
 
 
 def test_a_table_that_is_too_big_loses_what_is_rare() -> None:

@@ -44,6 +44,13 @@ def test_greedy_text_is_that_of_plain_decoding_whatever_the_draft(length: int, d
     assert emitted(loop((0, 1), 60, Noise(1))) == emitted(plain(P, GREEDY)((0, 1), 60, Noise(9)))
 
 
+def test_a_round_tells_which_tokens_of_its_block_were_not_kept() -> None:
+    drafter = ScriptedDrafter(lambda _: (1, 2, 2, 1))
+    target = TableModel(chained(0, 1, 2, vocabulary=3))
+    first = next(run(target, drafter, (0,), chain=GREEDY, enough=4, budget=9))
+    assert (first.tokens, first.accepted, first.rejected) == ((1, 2, 0), 2, (2, 1))
+
+
 def test_greedy_text_is_that_of_plain_decoding_with_prompt_lookup() -> None:
     prompt = (0, 1, 2, 0, 1, 2, 0)
     told = emitted(run(TableModel(P), LookupDrafter(), prompt, budget=80))

@@ -26,6 +26,12 @@ def test_a_cut_of_the_last_token_alone_keeps_what_was_examined() -> None:
     assert PART.cut(2) == replace(PART, last=None, tokens=(5, 6))
 
 
+def test_a_cut_keeps_what_was_rejected_only_behind_all_that_was_accepted() -> None:
+    rejecting = replace(PART, rejected=(8, 9))
+    assert rejecting.cut(2).rejected == (8, 9)
+    assert rejecting.cut(1).rejected == ()
+
+
 @pytest.mark.parametrize("round_", [FULL, PART])
 @pytest.mark.parametrize("count", range(6))
 def test_a_cut_round_still_adds_up(round_: Round, count: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from specdec_cli.core.decode import Round
 from specdec_cli.core.noise import Noise
-from specdec_cli.core.stats import Counters
+from specdec_cli.core.stats import Counters, Timing
 from specdec_cli.core.verify import Kind
 from tests.loops import UNFILTERED, plain, speculative
 from tests.toys import by_context, by_last_token
@@ -41,6 +41,24 @@ def test_rates_come_from_the_counts() -> None:
     assert counters.acceptance_rate == 5 / 7
     assert counters.tokens_per_round == 8 / 3
     assert (counters.drafted_at, counters.accepted_at) == ([2, 2, 2, 1], [2, 1, 1, 1])
+
+
+def test_sums_of_runs_are_the_counts_of_all_their_rounds() -> None:
+    rounds = [
+        Round(drafted=4, accepted=4, last=Kind.BONUS, tokens=(1,) * 5, overlaps=(0.5,) * 4, source="a"),
+        Round(drafted=3, accepted=1, last=Kind.CORRECTION, tokens=(1, 2), overlaps=(1.0, 0.1), source="b"),
+        Round(drafted=1, accepted=1, last=Kind.BONUS, tokens=(1, 2), overlaps=(1.0,), source="a"),
+    ]
+    whole, total = Counters(), Counters()
+    for round_ in rounds:
+        part = Counters()
+        part.add(round_)
+        whole.add(round_)
+        total.include(part)
+    assert total == whole
+    seconds = Timing(load=1, draft=2)
+    seconds.include(Timing(draft=3, total=4))
+    assert seconds == Timing(load=1, draft=5, total=4)
 
 
 def test_rates_are_none_where_nothing_was_counted() -> None:

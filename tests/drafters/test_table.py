@@ -60,6 +60,11 @@ def test_a_mask_restricts_what_it_says() -> None:
     assert TableDrafter(TABLE, GREEDY, vocabulary=4).propose((0, 1), past, FixedLength(2), CHANCE).tokens == (3, 0)
 
 
+def test_where_a_mask_allows_nothing_that_it_knows_the_block_ends() -> None:
+    past = Past(mask=InTurn(3, 9))
+    assert TableDrafter(TABLE, GREEDY, vocabulary=4).propose((0, 1), past, FixedLength(4), CHANCE).tokens == (3,)
+
+
 def test_rows_after_a_rewind_are_those_of_the_shorter_text() -> None:
     model = TableModel(TABLE)
     model.extend([0, 1, 2, 2], rows=0)
