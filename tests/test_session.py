@@ -268,6 +268,17 @@ def test_a_recurrent_model_says_the_same_with_a_draft_and_may_be_one(
     assert given.text == plain.text
 
 
+@pytest.mark.parametrize(("draft_tokens", "states"), [(5, {"target": 1, "draft": 5}), (0, {"target": 0})])
+def test_a_recurrent_target_keeps_one_state_and_a_draft_one_for_each_token(
+    tmp_path: Path, draft_tokens: int, states: dict[str, int]
+) -> None:
+    path = kind_toy("mamba").write(tmp_path / "recurrent.gguf")
+    with _open(Pair(path, path)) as session:
+        session.generate([1], _request(draft_tokens=draft_tokens))
+        kept = {role: context.options.snapshots for role, context in session._caches._contexts.items()}
+    assert kept == states
+
+
 def test_each_model_loads_with_what_was_said_of_it(attention_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     said: dict[str, tuple[Any, Any]] = {}
 

@@ -11,7 +11,7 @@ from specdec_cli.core.costs import Costs
 from specdec_cli.core.decode import Round, speculate
 from specdec_cli.core.distribution import Distribution
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength
-from specdec_cli.core.estimates import DrafterEstimate
+from specdec_cli.core.estimates import FIRST_SURVIVAL, DrafterEstimate
 from specdec_cli.core.noise import ChanceSource, Noise
 from specdec_cli.core.past import Past
 from specdec_cli.core.verify import RULES, Kind, Proposal, Verdict
@@ -132,6 +132,24 @@ def test_a_drafter_that_knows_how_sure_it_will_be_starts_only_where_that_pays() 
     assert block(length, [0.95] * 4, ahead=True).tokens == (1, 1, 1, 1)
 
 
+def test_where_recent_rounds_brought_much_a_dear_token_is_no_longer_worth_its_time() -> None:
+    length = AdaptiveLength(Costs((1.0, 1.0, *(1 + 0.7 * n for n in range(1, LONGEST)))))
+    assert len(block(length, [0.95] * 4, ahead=False).tokens) > 1
+    one = Proposal(source="lookup").followed_by(1, SURE_TOKEN, 0.95)
+    for _ in range(60):
+        length.learn(one, Verdict(1, 1, Kind.BONUS, (1.0,)))
+    assert block(length, [0.95] * 4, ahead=False).tokens == (1,)
+
+
+def test_where_recent_rounds_lost_time_a_block_must_still_beat_plain_decoding() -> None:
+    length = AdaptiveLength(Costs(tuple(1 + 1.0 * n for n in range(LONGEST + 1))))
+    wrong = Proposal(source="another").followed_by(1, SURE_TOKEN, 0.9)
+    for _ in range(60):
+        length.learn(wrong, Verdict(0, 1, Kind.CORRECTION, (0.0,)))
+    block_of_sure = [block(length, [0.9] * 4, ahead=ahead).tokens for ahead in (False, True)]
+    assert block_of_sure == [(), ()]
+
+
 @pytest.mark.parametrize(("kept_of_ten", "is_more"), [(9, True), (3, False)])
 def test_what_a_rule_keeps_beyond_or_short_of_the_overlap_is_learned(kept_of_ten: int, is_more: bool) -> None:
     estimate = DrafterEstimate(40, 640)
@@ -139,6 +157,62 @@ def test_what_a_rule_keeps_beyond_or_short_of_the_overlap_is_learned(kept_of_ten
         estimate.learn([0.6], [0.6], accepted=int(round_ % 10 < kept_of_ten))
     assert estimate.acceptance(0.6) == pytest.approx(kept_of_ten / 10, abs=0.08)
     assert (estimate.survival(1) > 0.6) == is_more
+
+
+def test_a_draft_that_goes_on_not_to_pay_waits_ever_longer_and_one_that_pays_begins_anew() -> None:
+    estimate, waits = DrafterEstimate(40, 640), []
+    for _ in range(6):
+        for _ in range(estimate.wait):
+            estimate.note(drafted=False, emitted=1, all_kept=False)
+        estimate.note(drafted=True, emitted=1, all_kept=False)
+        waits.append(estimate.wait)
+    assert waits == [80, 160, 320, 640, 640, 640]
+    estimate.note(drafted=True, emitted=2, all_kept=True)
+    assert (estimate.wait, estimate.idle) == (40, 0)
+
+
+def test_a_drafter_reads_what_was_said_without_it_and_its_own_last_token_if_all_was_kept() -> None:
+    estimate = DrafterEstimate(40, 640)
+    unseen = [estimate.unseen]
+    for drafted, emitted, all_kept in [(True, 4, True), (False, 1, True), (False, 3, True), (True, 2, False)]:
+        estimate.note(drafted=drafted, emitted=emitted, all_kept=all_kept)
+        unseen.append(estimate.unseen)
+    assert unseen == [1, 2, 3, 6, 1]
+
+
+def test_what_was_seen_fades_while_a_drafter_idles_the_slower_the_more_often_it_came_back() -> None:
+    estimate = DrafterEstimate(40, 640)
+
+    def risen() -> float:
+        """How much better a drafter that was always wrong is thought to be 100 rounds later."""
+        for _ in range(60):
+            estimate.learn([0.9], [0.0], accepted=0)
+        estimate.note(drafted=True, emitted=1, all_kept=False)
+        before = estimate.acceptance(0.9)
+        for _ in range(100):
+            estimate.note(drafted=False, emitted=1, all_kept=False)
+        return estimate.acceptance(0.9) - before
+
+    first, second, third = risen(), risen(), risen()
+    assert first > 1.2 * second > 1.4 * third > 0
+    for _ in range(4):
+        estimate.note(drafted=True, emitted=1, all_kept=False)
+    assert risen() == pytest.approx(first, rel=0.05)
+
+
+def test_what_is_seen_at_one_place_counts_for_two_behind_it() -> None:
+    estimate = DrafterEstimate(40, 640)
+    for _ in range(20):
+        estimate.learn([0.9], [0.0], accepted=0)
+    one, two, three, four = (estimate.survival(place) for place in range(1, 5))
+    assert one < two == three < four == FIRST_SURVIVAL
+
+
+def test_no_chance_is_more_than_one() -> None:
+    estimate = DrafterEstimate(40, 640)
+    for _ in range(400):
+        estimate.learn([0.2], [0.2], accepted=1)
+    assert estimate.acceptance(0.99) == 1
 
 
 def test_the_same_history_gives_the_same_lengths() -> None:

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from specdec_cli.core.ngram_counts import count, joined, merge, observe, pruned
-from specdec_cli.core.ngrams import DISCOUNTS, NgramTable
+from specdec_cli.core.ngram_counts import MOST, Observations, count, joined, merge, observe, pruned
+from specdec_cli.core.ngrams import DISCOUNTS, UNIT, NgramTable
 
 VOCABULARY = 7
 
@@ -91,6 +91,19 @@ def test_a_text_in_pieces_that_overlap_counts_like_the_whole() -> None:
     text, order = random_text(7), 3
     pieces = [observe(text[:20], order), observe(text[18:], order, start=2)]
     assert same(count(joined(pieces), VOCABULARY), table_of(text))
+
+
+def test_a_context_behind_which_nothing_counts_says_no_more_than_a_shorter_one() -> None:
+    table = count(observe([1, 2, 3], 3, start=2), VOCABULARY)
+    assert probabilities(table, (1,)) == probabilities(table, ())
+    assert probabilities(count(observe([1, 2], 2, start=2), VOCABULARY), (1,)) == pytest.approx([1 / 7] * 7)
+
+
+def test_parts_of_a_count_are_rounded_and_a_count_has_a_limit() -> None:
+    seen = Observations(np.array([[1], [2], [3]]), np.array([0.97 / UNIT, 0.4 / UNIT, float(MOST)]))
+    singles = count(seen, VOCABULARY)
+    assert singles.levels[0].counts.tolist() == [1, 0, MOST]
+    assert merge(singles, singles).levels[0].counts.tolist() == [2, 0, MOST]
 
 
 def test_texts_are_not_joined_to_each_other() -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from specdec_cli.errors import UsageError
 from specdec_cli.llama.caches import Caches, Need
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.weights import Weights
@@ -48,3 +51,40 @@ def test_only_those_that_are_needed_are_given_and_the_others_stay(weights: Weigh
         assert caches.open([Need(weights, 64, 3, 1), Need(draft, 32, 1, 2)]) == both
         caches.close()
         assert caches.size(weights) == caches.size(draft) == 0
+
+
+def test_each_model_has_its_own_threads(weights: Weights) -> None:
+    caches = Caches(ModelSettings(threads=1, draft_threads=2), Interrupt())
+    with loaded(weights.path, "draft") as draft:
+        both = caches.open([Need(weights, 64, 3, 1), Need(draft, 64, 1, 2)])
+        assert [context.options.threads for context in both] == [1, 2]
+        caches.close()
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+def test_a_saved_cache_fits_the_adapters_of_its_own_model_only(weights: Weights, tmp_path: Path, role: str) -> None:
+    adapter = tmp_path / "adapter.gguf"
+    adapter.write_bytes(b"no more than its bytes count")
+    ours, theirs = ("lora", "draft_lora") if role == "target" else ("draft_lora", "lora")
+
+    def caches(**adapters: Any) -> Caches:
+        return Caches(ModelSettings(threads=1, draft_threads=1, **adapters), Interrupt())
+
+    with loaded(weights.path, role) as model:
+        saving = caches()
+        saving.open([Need(model, 64, 3, 1)])[0].extend([1, 2, 3], rows=0)
+        saving.save(model, tmp_path)
+        saving.close()
+        caches(**{theirs: ((adapter, 1.0),)}).load(model, tmp_path)
+        with pytest.raises(UsageError, match="of another model, or of other --lora"):
+            caches(**{ours: ((adapter, 1.0),)}).load(model, tmp_path)
+
+
+@pytest.mark.parametrize("other", [{"cache_type_k": "f32"}, {"cache_type_v": "f32"}, {"flash_attn": "off"}])
+def test_a_saved_cache_fits_its_own_kind_only(weights: Weights, tmp_path: Path, other: dict[str, Any]) -> None:
+    saving = Caches(ModelSettings(threads=1), Interrupt())
+    saving.open([Need(weights, 64, 3, 1)])[0].extend([1, 2, 3], rows=0)
+    saving.save(weights, tmp_path)
+    saving.close()
+    with pytest.raises(UsageError, match="--cache-type or --flash-attn"):
+        Caches(ModelSettings(threads=1, **other), Interrupt()).load(weights, tmp_path)
