@@ -154,6 +154,8 @@ def to_draft(source: Any, folder: Path) -> Draft:
 def _to_drafter(source: Any, folder: Path) -> Source | DraftKind:
     for prefix, kind in ((TEXT_PREFIX, PredictedText), (TABLE_PREFIX, NgramFile)):
         if isinstance(source, str) and source.startswith(prefix):
+            if source == prefix:
+                raise UsageError(f"--draft {source} names no file", hint=f"{prefix}FILE")
             return kind(folder / expanded(Path(source.removeprefix(prefix))))
     return to_source(source, folder)
 

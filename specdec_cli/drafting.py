@@ -18,6 +18,7 @@ from specdec_cli.drafters.table import TableDrafter
 from specdec_cli.drafters.text import TextDrafter
 from specdec_cli.drafters.translated import TranslatedDrafter
 from specdec_cli.errors import UsageError
+from specdec_cli.files import read_file
 from specdec_cli.generation import Request
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.token_texts import TokenTexts
@@ -101,13 +102,13 @@ def read_prediction(path: Path) -> bytes:
         UsageError: it cannot be read, or is empty.
     """
     try:
-        text = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name holds a zero byte"
-        raise UsageError(f"--draft text:{path} cannot be read: {reason}", hint="give a text like the answer") from None
+        text = read_file(path)
+    except OSError as error:
+        hint = "give a text like the answer"
+        raise UsageError(f"--draft text:{path} cannot be read: {error.strerror}", hint=hint) from None
     if not text:
         raise UsageError(f"--draft text:{path} is empty", hint="give a text like the answer")
-    return text
+    return text.decode("utf-8", "replace").encode()
 
 
 def read_tables(sources: Sequence[Source], target: Vocabulary) -> dict[Path, NgramTable]:

@@ -12,12 +12,11 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from specdec_cli.errors import UsageError
-from specdec_cli.files import replace_file
+from specdec_cli.files import locked, replace_file
 
 LIMIT: Final = 1 << 18
 """Tokens in a file, of all vocabularies together: half a second to index at the start of a run, and 1 MB."""
@@ -47,10 +46,10 @@ def remember(path: Path, fingerprint: bytes, tokens: Sequence[int]) -> None:
     if not tokens:
         return
     try:
-        with _locked(path):
+        with locked(path):
             latest = fingerprint, array("I", tokens[-LIMIT:])
             records = [*(record for record in _read(path) if record != latest), latest]
-            replace_file(path, _to_bytes(_newest(records)))
+            replace_file(path, _to_bytes(_newest(records)), private=True)
     except OSError as error:
         raise UsageError(f"cannot write memory {path}: {error.strerror or error}") from error
 
@@ -118,27 +117,3 @@ def _swapped(tokens: array[int]) -> array[int]:
     tokens = array("I", tokens)
     tokens.byteswap()
     return tokens
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Alone with the memory `path`, by a lock on an empty file beside it: the memory itself is replaced."""
-    path = path.resolve()
-    with path.with_name(f"{path.name}.lock").open("a+b") as lock:
-        _wait_for(lock.fileno())
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _wait_for(descriptor: int) -> None:
-        """Take the lock of an open file; it ends when that is closed."""
-        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
-
-else:
-    import fcntl
-
-    def _wait_for(descriptor: int) -> None:
-        """Take the lock of an open file; it ends when that is closed."""
-        fcntl.flock(descriptor, fcntl.LOCK_EX)

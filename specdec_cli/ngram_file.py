@@ -8,6 +8,7 @@ packs into a byte and a half. The fingerprint is that of the vocabulary whose id
 from __future__ import annotations
 
 import io
+from bisect import bisect_left
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,12 +16,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from specdec_cli.core.ngrams import BITS, Level, NgramTable, to_keys
+from specdec_cli.core.ngram_counts import pruned
+from specdec_cli.core.ngrams import BITS, UNIT, Level, NgramTable, to_keys
 from specdec_cli.errors import UsageError
-from specdec_cli.files import replace_file
+from specdec_cli.files import read_file, replace_file
 
 VERSION: Final = 1
 LONGEST_ORDER: Final = 8
+HINT: Final = "specdec table build makes one"
 
 
 def read_ngrams(path: Path) -> tuple[NgramTable, bytes]:
@@ -30,10 +33,9 @@ def read_ngrams(path: Path) -> tuple[NgramTable, bytes]:
         UsageError: it cannot be read, is damaged, is of a later version, or is something else.
     """
     try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name holds a zero byte"
-        raise UsageError(f"table {path} cannot be read: {reason}") from None
+        content = read_file(path)
+    except OSError as error:
+        raise UsageError(f"table {path} cannot be read: {error.strerror}", hint=HINT) from None
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return _table(path, arrays)
@@ -74,18 +76,30 @@ def to_bytes(table: NgramTable, fingerprint: bytes) -> bytes:
     return file.getvalue()
 
 
+def within(table: NgramTable, most: int, fingerprint: bytes) -> NgramTable:
+    """`table` without its rarest n-grams, as many as it takes for its file to have at most `most` bytes."""
+    if len(to_bytes(table, fingerprint)) <= most:
+        return table
+    steps = np.unique(np.concatenate([level.counts for level in table.levels])) / UNIT
+    fits = bisect_left(steps, True, key=lambda step: len(to_bytes(pruned(table, step), fingerprint)) <= most)
+    return pruned(table, float(steps[fits]) if fits < len(steps) else np.inf)
+
+
 def _table(path: Path, arrays: Mapping[str, Any]) -> tuple[NgramTable, bytes]:
     if int(arrays["version"]) > VERSION:
         raise UsageError(f"table {path} was written by a later specdec", hint="update specdec-cli, or build it anew")
     vocabulary, order = int(arrays["vocabulary"]), int(arrays["order"])
+    if not 0 < vocabulary <= 1 << BITS:
+        raise _refused(path)
     levels: list[Level] = []
     before = 1
     for length in range(1, min(order, LONGEST_ORDER) + 1):
         followers, counts = _joined(arrays[f"followers{length}"]), _joined(arrays[f"counts{length}"])
         tokens = np.cumsum(_joined(arrays[f"tokens{length}"])) & ((1 << BITS) - 1)
+        if len(followers) != before or not followers.sum() == len(counts) == len(tokens):
+            raise _refused(path)
         keys = to_keys(np.repeat(np.arange(before), followers), tokens)
-        in_order = len(followers) == before and len(counts) == len(keys) and bool((np.diff(keys) > 0).all())
-        if not (in_order and vocabulary > 0 and (not len(tokens) or tokens.max() < vocabulary)):
+        if (np.diff(keys) <= 0).any() or (tokens >= vocabulary).any():
             raise _refused(path)
         levels.append(Level(keys, counts.astype(np.uint32)))
         before = len(keys)
@@ -104,4 +118,4 @@ def _joined(split: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def _refused(path: Path) -> UsageError:
-    return UsageError(f"{path} is not a table of specdec, or is damaged", hint="specdec table build makes one")
+    return UsageError(f"{path} is not a table of specdec, or is damaged", hint=HINT)

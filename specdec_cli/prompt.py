@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from specdec_cli.errors import UsageError
+from specdec_cli.files import read_file
 from specdec_cli.terminal import Terminal
 
 PATIENCE: Final = 10.0
@@ -50,6 +51,15 @@ def read_prompt(
     return "\n\n".join(part for part in (material, argument) if part)
 
 
+def read_text(name: str, terminal: Terminal) -> str:
+    """All the text of a file, or of standard input for `-`; the final newline counts.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    return _decoded(_read_pipe(terminal, None) if name == "-" else _read_file(Path(name), "text"), terminal)
+
+
 def read_material(path: Path, terminal: Terminal) -> str:
     """The text of a file, by the same rule.
 
@@ -66,17 +76,21 @@ def read_suffix(given: str, terminal: Terminal) -> str:
         UsageError: the file cannot be read.
     """
     try:
-        is_file = Path(given).is_file()
+        is_there = Path(given).exists() and not Path(given).is_dir()
     except (OSError, ValueError):  # a text that no file could be named by
-        is_file = False
-    return _decoded(_read_file(Path(given)), terminal) if is_file else given
+        is_there = False
+    if is_there:
+        return _decoded(_read_file(Path(given)), terminal)
+    if Path(given).suffix and not any(each.isspace() for each in given):
+        terminal.notice(f"there is no file {given}: it is taken as the text to end with")
+    return given
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path, kind: str = "prompt file") -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
-        raise UsageError(f"prompt file {path} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{kind} {path} cannot be read: {error.strerror}") from None
 
 
 def _read_pipe(terminal: Terminal, patience: float | None) -> bytes:

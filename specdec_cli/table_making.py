@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from specdec_cli.catalog import Pair
+from specdec_cli.core.ngram_counts import merge
 from specdec_cli.core.ngrams import NgramTable
-from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, SpecdecError, UsageError
+from specdec_cli.files import locked, target_of
 from specdec_cli.generation import Request
 from specdec_cli.llama import library
-from specdec_cli.ngram_file import read_ngrams, write_ngrams
+from specdec_cli.ngram_file import read_ngrams, within, write_ngrams
+from specdec_cli.prompt import read_text
 from specdec_cli.session import Session
 from specdec_cli.settings import ModelSettings
 from specdec_cli.status import StatusLine
-from specdec_cli.table_building import learn_answers, learn_text, within
+from specdec_cli.table_learning import Lesson, learn_answers, learn_text
 from specdec_cli.telling import last_words, open_session
-from specdec_cli.terminal import Terminal
+from specdec_cli.terminal import ONE_LINE, Terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,69 +49,107 @@ def make_table(plan: Plan, terminal: Terminal, *, verbose: bool) -> int:
     Raises:
         SpecdecError: a file cannot be read or written, holds nothing, or the target cannot be used.
     """
-    texts = [_read(each, terminal) for each in plan.files]
-    prompts = [line for text in texts for line in text.splitlines() if line.strip()]
-    if not prompts:
+    check_output(plan.output)
+    texts = [read_text(each, terminal) for each in plan.files]
+    if not any(text.strip() for text in texts):
         raise UsageError("there is nothing to learn from", hint="give files with text")
-    before, whose = read_ngrams(plan.output) if plan.extend else (None, None)
+    whose = read_ngrams(plan.output)[1] if plan.extend else None
     status = StatusLine(terminal, hidden=verbose)
     library.show_log(terminal.log if verbose else None)
     with last_words(terminal, status), open_session(plan.pair, plan.settings, status) as session:
         if whose not in (None, session.fingerprint):
             raise UsageError(f"table {plan.output} is about another vocabulary than that of target {plan.pair.target}")
-        learned, is_whole = _learn(before, texts, prompts, plan, session, status)
+        learned, is_whole = _learn(texts, plan, session, status)
         status.close()
         if learned is not None:
-            write_table(plan.output, learned, session.fingerprint, plan.max_bytes, terminal)
+            with _uninterrupted():
+                write_table(plan.output, learned, session.fingerprint, plan.max_bytes, terminal, extend=plan.extend)
     return EXIT_OK if is_whole else EXIT_INTERRUPTED
 
 
-def write_table(path: Path, table: NgramTable, fingerprint: bytes, most: int, terminal: Terminal) -> None:
-    """Write `table` to `path`, in at most `most` bytes if leaving out what is rare can do that, and say what it is."""
-    smaller = within(table, most, fingerprint)
-    write_ngrams(path, smaller, fingerprint)
+def check_output(path: Path) -> None:
+    """Refuse a place for a table where something else would be lost, before anything takes time.
+
+    Raises:
+        UsageError: it is no file that can be made, or holds something else than a table.
+    """
+    try:
+        is_there = target_of(path).exists()
+    except OSError as error:
+        raise UsageError(f"table {path} cannot be written: {error.strerror}", hint="name a file with -o") from None
+    if is_there:
+        try:
+            read_ngrams(path)
+        except UsageError:
+            raise UsageError(
+                f"{path} is there and is not a table of specdec, or is damaged", hint="name another file for -o"
+            ) from None
+
+
+def write_table(
+    path: Path, table: NgramTable, fingerprint: bytes, most: int, terminal: Terminal, *, extend: bool = False
+) -> None:
+    """Write `table` to `path`, in at most `most` bytes if leaving out what is rare can do that, and say what it is.
+
+    `extend` adds it to what is there by now: two that extend one table at once lose nothing.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        with locked(path):
+            whole = merge(read_ngrams(path)[0], table) if extend else table
+            smaller = within(whole, most, fingerprint)
+            write_ngrams(path, smaller, fingerprint)
+    except OSError as error:
+        raise UsageError(f"table {path} cannot be written: {error.strerror}") from None
     terminal.notice(describe(path, smaller))
 
 
 def describe(path: Path, table: NgramTable) -> str:
     """What a table holds, in one line."""
-    kilobytes = path.stat().st_size / 1000
+    name, kilobytes = str(path).translate(ONE_LINE), target_of(path).stat().st_size / 1000
     return (
-        f"{path}: {table.size:,} n-grams of up to {table.order} tokens, counted from {table.tokens:,.0f} tokens, "
+        f"{name}: {table.size:,} n-grams of up to {table.order} tokens, counted from {table.tokens:,.0f} tokens, "
         f"{kilobytes:,.0f} kB"
     )
 
 
-def _learn(
-    table: NgramTable | None, texts: list[str], prompts: list[str], plan: Plan, session: Session, status: StatusLine
-) -> tuple[NgramTable | None, bool]:
+def _learn(texts: Sequence[str], plan: Plan, session: Session, status: StatusLine) -> tuple[NgramTable | None, bool]:
     """The table, and whether all of it was learned."""
-    if not plan.from_target:
-        for text in texts:
-            tokens = session.prompt_from_text(text)
-            table = learn_text(table, tokens, plan.order, session.target.vocabulary_size)
-        return table, True
-    answered = 0
+    if plan.from_target:
+        return _learn_answers(texts, plan, session, status)
+    learned: NgramTable | None = None
+    for tokens in filter(None, map(session.prompt_from_text, texts)):
+        table = learn_text(tokens, plan.order, session.target.vocabulary_size)
+        learned = table if learned is None else merge(learned, table)
+    return learned, True
 
-    def report(answers: int, tokens: int) -> None:
-        nonlocal answered
-        answered = answers
-        status.show_loading(f"answered {answers} of {len(prompts)} prompts, {tokens:,} tokens")
 
+def _learn_answers(
+    texts: Sequence[str], plan: Plan, session: Session, status: StatusLine
+) -> tuple[NgramTable | None, bool]:
+    prompts = [line for text in texts for line in text.splitlines() if line.strip()]
     request = Request(session.chain(plan.chain), plan.seed, max_tokens=plan.max_tokens)
-    table = learn_answers(table, session, prompts, request, plan.order, report)
-    return table, answered == len(prompts)
+    lesson = Lesson(session, prompts, request, plan.order)
+    is_whole = learn_answers(lesson, status.show_loading)
+    if not lesson.answers and lesson.left_out:
+        raise _nothing_answered(next(iter(lesson.left_out.values())))
+    for number, error in lesson.left_out.items():
+        status.notice(f"prompt {number} is left out: {error.message}")
+    with _uninterrupted():
+        return lesson.table(), is_whole
 
 
-def _read(name: str, terminal: Terminal) -> str:
-    """The text of a file, or of standard input.
+def _nothing_answered(error: SpecdecError) -> SpecdecError:
+    return type(error)(f"no prompt could be asked: {error.message}", hint=error.hint)
 
-    Raises:
-        UsageError: it cannot be read.
-    """
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait for nothing: what took an hour to learn is counted and written within seconds."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        data = terminal.stdin.read() if name == "-" else Path(name).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name holds a zero byte"
-        raise UsageError(f"{name} cannot be read: {reason}") from None
-    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

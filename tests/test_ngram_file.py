@@ -12,7 +12,7 @@ import pytest
 from specdec_cli.core.ngram_counts import count, observe
 from specdec_cli.core.ngrams import NgramTable
 from specdec_cli.errors import UsageError
-from specdec_cli.ngram_file import read_ngrams, to_bytes, write_ngrams
+from specdec_cli.ngram_file import read_ngrams, to_bytes, within, write_ngrams
 
 WHOSE = b"0123456789abcdef"
 
@@ -96,9 +96,11 @@ def test_a_later_version_says_so(path: Path) -> None:
     [
         ("vocabulary", 0),
         ("vocabulary", 3),
+        ("vocabulary", 2**40),
         ("order", 0),
         ("order", 5),
         ("followers2", np.zeros((4, 2), np.uint8)),
+        ("followers1", np.full((4, 1), 255, np.uint8)),
         ("tokens1", np.zeros((4, 50), np.uint8)),
         ("counts3", np.zeros((4, 1), np.uint8)),
         ("counts3", np.zeros(3, np.uint16)),
@@ -124,3 +126,19 @@ def test_a_file_takes_three_bytes_for_an_ngram_or_less(path: Path) -> None:
     text = np.random.default_rng(3).zipf(1.3, 20_000).clip(1, 40_000).tolist()
     counted = count(observe(text, 4), 49_152)
     assert len(to_bytes(counted, WHOSE)) <= 3 * counted.size
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_what_is_rare_is_left_out_of_a_file_that_must_be_smaller(share: float) -> None:
+    text = [991, 992, 993] * 40 + np.random.default_rng(3).zipf(1.4, 5000).clip(1, 990).tolist()
+    counted = count(observe(text, 4), 1000)
+    most = int(len(to_bytes(counted, WHOSE)) * share)
+    smaller = within(counted, most, WHOSE)
+    assert len(to_bytes(smaller, WHOSE)) <= most or smaller.size == len(counted.levels[0].keys)
+    assert smaller.size < counted.size
+    assert (smaller.logits([991, 992]).argmax() == 993) == (smaller.size > len(counted.levels[0].keys))
+
+
+def test_a_file_that_is_small_enough_loses_nothing() -> None:
+    counted = table()
+    assert within(counted, len(to_bytes(counted, WHOSE)), WHOSE) is counted

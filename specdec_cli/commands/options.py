@@ -89,6 +89,7 @@ Draft = Annotated[
         panel=MODELS,
         metavar="DRAFT",
         help="Who guesses: a small GGUF file, lookup (repeats the context), text:FILE (a file like the answer), "
+        "table:FILE (specdec table build), "
         "several by commas (the first that is sure), or none.",
     ),
 ]

@@ -1,5 +1,6 @@
 """`specdec table`: making and looking at the tables of n-grams that `--draft table:FILE` guesses from."""
 
+import secrets
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,6 +15,7 @@ from specdec_cli.errors import EXIT_OK, UsageError
 
 TABLE: Final = "Table"
 MEGABYTE: Final = 1_000_000
+ANSWER_TOKENS: Final = 320
 
 table = typer.Typer(help="Tables of n-grams, the quickest drafts of all.", no_args_is_help=True)
 
@@ -30,7 +32,9 @@ Order = Annotated[int, whole("--order", low=2, high=8, panel=TABLE, help="Learn 
 MaxSize = Annotated[
     int, whole("--max-size", low=1, high=1000, panel=TABLE, help="Of the file, in MB: rare n-grams go.")
 ]
-AnswerTokens = Annotated[int, whole("-n", "--max-tokens", low=1, panel=TABLE, help="With --from-target, of an answer.")]
+AnswerTokens = Annotated[
+    int | None, whole("-n", "--max-tokens", low=1, panel=TABLE, help="With --from-target, of an answer. Default: 320.")
+]
 
 
 @table.command(no_args_is_help=True)
@@ -43,12 +47,12 @@ def build(
     extend: Extend = False,
     order: Order = 4,
     max_size: MaxSize = 8,
-    max_tokens: AnswerTokens = 320,
+    max_tokens: AnswerTokens = None,
     pair: options.PairName = None,
     target: options.Target = None,
     draft: options.Draft = None,
     config: options.Config = None,
-    seed: sampling.Seed = 0,
+    seed: sampling.Seed = -1,
     temperature: sampling.Temperature = None,
     engine: EngineOptions,
     quiet: options.Quiet = False,
@@ -68,6 +72,10 @@ def build(
     from specdec_cli.table_making import Plan, make_table
     from specdec_cli.terminal import Terminal
 
+    only_for_answers = {"--max-tokens": max_tokens, "--temperature": temperature, "--draft": draft}
+    for name, given in only_for_answers.items():
+        if given is not None and not from_target:
+            raise UsageError(f"{name} is about answers", hint="use it with --from-target, or leave it out")
     plan = Plan(
         pair=choose_pair(pair, target, draft if from_target else "none", config),
         settings=engine.to_settings(),
@@ -77,9 +85,9 @@ def build(
         extend=extend,
         order=order,
         max_bytes=max_size * MEGABYTE,
-        max_tokens=max_tokens,
+        max_tokens=max_tokens or ANSWER_TOKENS,
         chain={} if temperature is None else {"temperature": temperature},
-        seed=max(seed, 0),
+        seed=seed if seed >= 0 else secrets.randbelow(2**32),
     )
     return make_table(plan, Terminal.of_process(quiet=quiet), verbose=verbose)
 
@@ -92,12 +100,13 @@ def merge(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> int:
-    """Add tables up to one, as if all had been learned together."""
+    """Add tables up to one."""
     from specdec_cli.core.ngram_counts import merge as added
     from specdec_cli.ngram_file import read_ngrams
-    from specdec_cli.table_making import write_table
+    from specdec_cli.table_making import check_output, write_table
     from specdec_cli.terminal import Terminal
 
+    check_output(output)
     (whole_table, fingerprint), *others = [read_ngrams(path) for path in tables]
     for path, (other, theirs) in zip(tables[1:], others, strict=True):
         if theirs != fingerprint:

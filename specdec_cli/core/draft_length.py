@@ -57,8 +57,6 @@ class AdaptiveLength:
             self._reach = [1.0]
         while len(self._reach) <= length:
             self._reach.append(self._reach[-1] * drafter.acceptance(proposal.confidences[len(self._reach) - 1]))
-        if length >= LONGEST:
-            return True
         return not (self._pays(proposal, self._reach[length]) or (length == 0 and self._is_due(proposal.source)))
 
     def learn(self, proposal: Proposal, verdict: Verdict) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from specdec_cli.core.ngrams import UNIT, Keys, Level, NgramTable, to_keys
 
 NOTHING: Final = -1
 """In a window, in place of tokens before the text begins."""
+NO_LEVEL: Final = Level(np.zeros(0, np.int64), np.zeros(0, np.uint32))
 MOST: Final = np.iinfo(np.uint32).max
 
 
@@ -58,18 +60,16 @@ def count(seen: Observations, vocabulary: int) -> NgramTable:
 def merge(one: NgramTable, other: NgramTable) -> NgramTable:
     """The table of all that two tables of one vocabulary saw, of the longer order."""
     levels: list[Level] = []
-    places = [np.zeros(1, np.int64), np.zeros(1, np.int64)]
-    for length in range(max(one.order, other.order)):
-        parts = [table.levels[length] for table in (one, other) if length < table.order]
+    roots = np.zeros(1, np.int64)
+    places = (roots, roots)
+    for ours, theirs in zip_longest(one.levels, other.levels, fillvalue=NO_LEVEL):
         moved = [
-            to_keys(places[whose][table.levels[length].parents], table.levels[length].tokens)
-            for whose, table in enumerate((one, other))
-            if length < table.order
+            to_keys(place[level.parents], level.tokens) for place, level in zip(places, (ours, theirs), strict=True)
         ]
-        level = _level(np.concatenate(moved), np.concatenate([part.counts.astype(np.float64) for part in parts]))
-        places = [np.searchsorted(level.keys, keys) for keys in moved]
+        level = _level(np.concatenate(moved), np.concatenate([ours.counts, theirs.counts]).astype(np.float64))
+        places = (np.searchsorted(level.keys, moved[0]), np.searchsorted(level.keys, moved[1]))
         levels.append(level)
-    return NgramTable(one.vocabulary, tuple(levels))
+    return NgramTable(max(one.vocabulary, other.vocabulary), tuple(levels))
 
 
 def pruned(table: NgramTable, least: float) -> NgramTable:

@@ -57,7 +57,7 @@ class Level:
         """Places of the n-grams that go on from `parents` [m] with `tokens` [m]; -1 for one that is not there."""
         wanted = to_keys(parents, tokens)
         places = np.minimum(np.searchsorted(self.keys, wanted), max(len(self.keys) - 1, 0))
-        known = (parents >= 0) & (self.keys[places] == wanted) if len(self.keys) else np.zeros(len(wanted), bool)
+        known = self.keys[places] == wanted if len(self.keys) else np.zeros(len(wanted), bool)
         return np.where(known, places, -1)
 
     def after(self, parent: int) -> slice:
@@ -93,7 +93,7 @@ class NgramTable:
 
     @property
     def tokens(self) -> float:
-        """From how many tokens it was counted, but for what rounding and pruning took."""
+        """From how many tokens it was counted, but for rounding."""
         return float(self.levels[0].counts.sum(dtype=np.uint64)) / UNIT
 
     def logits(self, context: Sequence[int]) -> Logits:

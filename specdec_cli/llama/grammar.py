@@ -20,6 +20,7 @@ import numpy.typing as npt
 from specdec_cli.core.distribution import Ids
 from specdec_cli.core.past import Mask
 from specdec_cli.errors import UsageError
+from specdec_cli.files import read_file
 from specdec_cli.llama.gbnf import SYNTAX, check_grammar
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
 from specdec_cli.llama.token_texts import TokenTexts
@@ -41,13 +42,11 @@ def read_grammar(path: Path) -> str:
         UsageError: it cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_text("utf-8-sig")
+        return read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"grammar {path} is not UTF-8: {error.reason} at byte {error.start}", hint=SYNTAX) from None
-    except ValueError:
-        raise UsageError(f"grammar {path!s:.80} cannot be read: its name holds a zero byte") from None
     except OSError as error:
-        raise UsageError(f"grammar {path} cannot be read: {error.strerror}", hint="give a GBNF file") from None
+        raise UsageError(f"grammar {path!s:.80} cannot be read: {error.strerror}", hint="give a GBNF file") from None
 
 
 def load_grammar(weights: Weights, text: str, *, name: str, texts: TokenTexts | None = None) -> Mask:

@@ -19,13 +19,12 @@ def encode_infill(weights: Weights, tokenizer: Tokenizer, before: str, after: st
         ModelError: the vocabulary has no such tokens.
     """
     vocab, library = weights.vocab, llama()
-    marks = [int(mark(vocab)) for mark in (library.llama_vocab_fim_pre, library.llama_vocab_fim_suf)]
-    marks.append(int(library.llama_vocab_fim_mid(vocab)))
-    if min(marks) < 0:
+    marks = (library.llama_vocab_fim_pre, library.llama_vocab_fim_suf, library.llama_vocab_fim_mid)
+    prefix, suffix, middle = (int(mark(vocab)) for mark in marks)
+    if min(prefix, suffix, middle) < 0:
         raise ModelError(
             f"target {weights.path} cannot fill in a middle: its vocabulary has no tokens for it",
             hint="--suffix needs a model that was trained for it, such as Qwen2.5-Coder",
         )
-    prefix, suffix, middle = marks
     texts = [tokenizer.encode_part(text, literally=True) for text in (before, after)]
     return tokenizer.begun([prefix, *texts[0], suffix, *texts[1], middle])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec_cli.errors import UsageError
+from specdec_cli.files import read_file
 from specdec_cli.llama.json_converter import converter_class
 
 
@@ -34,12 +35,11 @@ def json_schema_to_grammar(source: str) -> tuple[str, tuple[str, ...]]:
 def _read(path: str, name: str) -> str:
     hint = "give a file, or the schema itself, which begins with {"
     try:
-        return Path(path).read_text("utf-8-sig")
+        return read_file(Path(path)).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8: {error.reason} at byte {error.start}", hint=hint) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name holds a zero byte"
-        raise UsageError(f"{name} cannot be read: {reason}", hint=hint) from None
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}", hint=hint) from None
 
 
 def _parse(text: str, name: str) -> Any:

@@ -13,7 +13,7 @@ import tomlkit
 from tomlkit.items import InlineTable, Table
 
 from specdec_cli.errors import UsageError
-from specdec_cli.files import replace_file
+from specdec_cli.files import locked, replace_file
 from specdec_cli.pair_table import read_table
 
 BEGINNING: Final = "# Your own pairs for specdec. They add to the shipped ones and override those of the same name.\n"
@@ -25,11 +25,10 @@ def add_pair(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool) 
     Raises:
         UsageError: it has a pair of that name and `replace` is false; or it is wrong, or cannot be written.
     """
-    known = read_table(path).pairs if path.exists() else {}
-    if name in known and not replace:
-        raise UsageError(f'{path} has a pair named "{name}" already', hint="--force replaces it")
 
     def change(document: tomlkit.TOMLDocument) -> None:
+        if name in document.get("pairs", {}) and not replace:
+            raise UsageError(f'{path} has a pair named "{name}" already', hint="--force replaces it")
         pairs = document.setdefault("pairs", tomlkit.table(is_super_table=True))
         table = pairs.get(name)
         if table is None or any(isinstance(value, Table) for value in table.values()):
@@ -84,14 +83,15 @@ def _inline(value: Mapping[str, Any]) -> InlineTable:
 
 def _rewrite(path: Path, change: Callable[[tomlkit.TOMLDocument], str | None]) -> None:
     """Apply `change`, which may return lines to put before everything; the file is replaced whole or not at all."""
-    if path.exists():
-        read_table(path)
     try:
-        text = path.read_bytes().decode() if path.exists() else BEGINNING
-        document = tomlkit.parse(text.replace("\r\n", "\n"))
-        before = change(document) or ""
-        changed = (before + tomlkit.dumps(document)).strip("\n") + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, (changed.replace("\n", "\r\n") if "\r\n" in text else changed).encode())
+        with locked(path):
+            if path.exists():
+                read_table(path)
+            text = path.read_bytes().decode() if path.exists() else BEGINNING
+            document = tomlkit.parse(text.replace("\r\n", "\n"))
+            before = change(document) or ""
+            changed = (before + tomlkit.dumps(document)).strip("\n") + "\n"
+            replace_file(path, (changed.replace("\n", "\r\n") if "\r\n" in text else changed).encode())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", hint="--config takes another file") from None

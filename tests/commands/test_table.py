@@ -5,19 +5,21 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from specdec_cli import table_building
+from specdec_cli import table_learning
 from specdec_cli.cli import run
 from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.ngram_counts import count, joined
 from specdec_cli.generation import Generation, Request
-from specdec_cli.ngram_file import read_ngrams, to_bytes
+from specdec_cli.ngram_file import read_ngrams
 from specdec_cli.session import Session
-from specdec_cli.table_building import LEAST, observed, within
+from specdec_cli.status import StatusLine
+from specdec_cli.table_learning import LEAST, observed
 from tests.commands.test_generate import Outcome, chain
 from tests.toy_gguf import EOS, FIRST_EXTRA, memoryless_toy
 
@@ -68,7 +70,7 @@ def test_texts_are_files_or_standard_input_and_all_of_them_count(table: Table, t
 def test_a_long_text_is_counted_in_pieces(table: Table, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(table, target, "-")
     whole, _ = read_ngrams(Path("t.ngrams"))
-    monkeypatch.setattr(table_building, "CHUNK", 3)
+    monkeypatch.setattr(table_learning, "CHUNK", 3)
     build(table, target, "-")
     pieces, _ = read_ngrams(Path("t.ngrams"))
     assert [level.counts.tolist() for level in pieces.levels] == [level.counts.tolist() for level in whole.levels]
@@ -104,6 +106,37 @@ def test_show_says_what_a_table_holds(table: Table, target: Path) -> None:
     assert "n-grams of up to 2 tokens" in shown.out
 
 
+@pytest.mark.parametrize("where", ["prompt_from_messages", "generate"])
+def test_ctrl_c_between_answers_keeps_them_too(
+    table: Table, target: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    real = getattr(Session, where)
+
+    def pressed(*arguments: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls > 2:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(Session, where, pressed)
+    assert build(table, target, "--from-target", "-", stdin=b"a\nb\nc\nd\n").code == 130
+    assert read_ngrams(Path("t.ngrams"))[0].tokens == pytest.approx(2 * len(WORDS))
+
+
+def test_it_says_how_many_answers_of_how_many_tokens_it_has(
+    table: Table, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(StatusLine, "show_loading", lambda _, text: told.append(text))
+    build(table, target, "--from-target", "-", stdin=b"a\nb\n")
+    assert [each for each in told if each.startswith("answered")] == [
+        "answered 1 of 2 prompts, 4 tokens",
+        "answered 2 of 2 prompts, 8 tokens",
+    ]
+
+
 def test_ctrl_c_keeps_what_was_answered(table: Table, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = 0
     answer = Generation.__iter__
@@ -125,17 +158,59 @@ def test_ctrl_c_keeps_what_was_answered(table: Table, target: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["missing.txt"], "missing.txt cannot be read: No such file or directory"),
-        (["."], ". cannot be read: Is a directory"),
+        (["missing.txt"], "text missing.txt cannot be read: No such file or directory"),
+        (["."], "text . cannot be read: Is a directory"),
         (["-", "--extend"], "table t.ngrams cannot be read: No such file or directory"),
         (["-", "-o", "no/t.ngrams"], "table no/t.ngrams cannot be written: No such file or directory"),
+        (["-", "-o", "."], "table . cannot be written: Is a directory"),
+        (["-", "-o", "pipe"], "table pipe cannot be written: it is a pipe or a device"),
+        (["-", "-o", "circle"], "table circle cannot be written: Too many levels of symbolic links"),
+        (["-", "-o", "precious"], "precious is there and is not a table of specdec, or is damaged"),
+        (["precious", "-o", "precious"], "precious is there and is not a table of specdec, or is damaged"),
         (["-", "--order", "1"], "--order 1 is not in 2..8"),
+        (["-", "--temperature", "1"], "--temperature is about answers"),
+        (["-", "-n", "3"], "--max-tokens is about answers"),
+        (["-", "-d", "none"], "--draft is about answers"),
     ],
 )
 def test_what_cannot_be_is_one_line(table: Table, target: Path, arguments: list[str], complaint: str) -> None:
+    Path("precious").write_bytes(b"a letter")
+    Path("circle").symlink_to("circle")
+    os.mkfifo("pipe")
     outcome = build(table, target, *arguments)
     assert outcome.code == 2
     assert outcome.err.splitlines()[0] == f"error: {complaint}"
+    assert (Path("precious").read_bytes(), Path("pipe").is_fifo()) == (b"a letter", True)
+
+
+def test_a_merge_keeps_what_is_no_table_too(table: Table, target: Path) -> None:
+    build(table, target, "-")
+    Path("precious").write_bytes(b"a letter")
+    assert table("merge", "t.ngrams", "-o", "precious").code == 2
+    assert Path("precious").read_bytes() == b"a letter"
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_answered(table: Table, target: Path) -> None:
+    assert build(table, target, "--from-target", "-", "-o", "no/t.ngrams", stdin=b"hello\n").code == 2
+    assert build(table, Path("missing.gguf"), "-", "-o", "no/t.ngrams").err.startswith("error: table no/t.ngrams")
+
+
+def test_tables_of_any_orders_are_extended_and_merged(table: Table, target: Path) -> None:
+    for order in (2, 6, 3):
+        assert build(table, target, "--order", order, *(["--extend"] if order != 2 else []), "-").code == 0
+    build(table, target, "--order", 2, "-o", "two.ngrams", "-")
+    for one, other in (("two.ngrams", "t.ngrams"), ("t.ngrams", "two.ngrams")):
+        assert table("merge", one, other, "-o", "sum.ngrams").code == 0
+        assert read_ngrams(Path("sum.ngrams"))[0].order == 6
+
+
+def test_a_prompt_that_cannot_be_asked_is_left_out_by_its_number(table: Table, target: Path) -> None:
+    outcome = build(table, target, "--from-target", "-", stdin=b"a\n" + b"x" * 3000 + b"\nb\n")
+    assert outcome.code == 0
+    assert "prompt 2 is left out: the prompt has" in outcome.err
+    assert read_ngrams(Path("t.ngrams"))[0].tokens == pytest.approx(2 * len(WORDS))
+    refused = build(table, target, "--from-target", "-", stdin=b"x" * 3000)
+    assert (refused.code, refused.err.startswith("error: no prompt could be asked: the prompt has")) == (2, True)
 
 
 def test_blank_texts_are_refused(table: Table, target: Path) -> None:
@@ -228,11 +303,3 @@ def test_the_file_is_as_small_as_was_asked_for(table: Table, target: Path, monke
     for path in (Path("t.ngrams"), Path("small.ngrams")):
         assert path.stat().st_size <= whole - 100
         assert int(read_ngrams(path)[0].logits(list(b"one tw")).argmax()) == ord("o")
-
-
-def test_a_table_that_is_too_big_loses_what_is_rare() -> None:
-    answer = [TokenLogprobs(Logprob(token, 0, 0.0), ()) for token in [1, 2, 3] * 4 + list(range(100, 1000))]
-    known = count(observed([0], answer, 3), 1000)
-    smaller = within(known, len(to_bytes(known, b"")) - 1, b"")
-    assert 0 < smaller.levels[2].keys.size < known.levels[2].keys.size
-    assert smaller.logits([1, 2]).argmax() == 3

@@ -82,8 +82,12 @@ def test_tables_merge_to_that_of_both_texts() -> None:
 
 def test_a_shorter_table_merges_with_a_longer_one() -> None:
     one, other = random_text(5), random_text(6)
-    both = merge(table_of(one, order=2), table_of(other, order=3))
-    assert both.order == 3
+    for both in (
+        merge(table_of(one, order=2), table_of(other, order=5)),
+        merge(table_of(other, order=5), table_of(one, order=2)),
+    ):
+        assert both.order == 5
+        assert sum(probabilities(both, (1, 1, 1, 1))) == pytest.approx(1, abs=1e-6)
     assert probabilities(both, (1,)) == pytest.approx(probabilities(table_of(one, other, order=2), (1,)), rel=1e-5)
 
 
