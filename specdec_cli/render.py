@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from specdec_cli.core.costs import Costs
 from specdec_cli.core.logprobs import Logprob, TokenLogprobs
 from specdec_cli.core.stats import Counters, Timing
-from specdec_cli.core.theory import Loss
 from specdec_cli.limits import DraftTokens
 from specdec_cli.terminal import ONE_LINE
 
@@ -89,20 +87,6 @@ def to_bars(counters: Counters) -> list[str]:
         share = accepted / drafted
         lines.append(f"position {position:>2} {_bar(share)} {share:4.0%} of {drafted}")
     return lines
-
-
-def to_loss_hint(loss: Loss, costs: Costs, source: str, alpha: float) -> str:
-    """In words why drafting does not pay."""
-    checked = loss.length + 1
-    reasons = {
-        "verification too dear": f"checking {checked} tokens takes {costs.verify(checked):.1f} plain steps",
-        "draft too slow": f"a drafted token takes {costs.draft(source, 1, 1):.2f} of a plain step",
-        "draft too wrong": f"{alpha:.0%} of the guesses are right",
-    }
-    return (
-        f"drafting does not pay here: {reasons[loss.reason]}, so it would reach {loss.speed_up:.2f} × plain decoding"
-        " at best"
-    )
 
 
 def to_stats(counters: Counters, timing: Timing) -> dict[str, Any]:

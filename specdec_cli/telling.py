@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
 
+from specdec_cli.advice import advise
 from specdec_cli.catalog import NgramFile, Pair, PredictedText, Source
 from specdec_cli.core.draft_length import LONGEST
-from specdec_cli.core.estimates import FIRST_SURVIVAL
 from specdec_cli.core.text import Segment
-from specdec_cli.core.theory import find_loss
 from specdec_cli.core.verify import Kind
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
@@ -21,14 +19,11 @@ from specdec_cli.generation import Generation
 from specdec_cli.llama import library
 from specdec_cli.llama.weights import Weights
 from specdec_cli.question import Wishes
-from specdec_cli.render import to_loss_hint, to_progress, to_status, to_summary
+from specdec_cli.render import to_progress, to_status, to_summary
 from specdec_cli.session import Session
 from specdec_cli.settings import Listener, ModelSettings
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
-
-ENOUGH: Final = 10
-"""Examined tokens from which α means something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +91,8 @@ def summarise(generation: Generation, session: Session, wishes: Wishes, terminal
         brought={name: value for name, value in session.brought.items() if name not in wishes.chain},
     )
     terminal.show(summary)
-    if (hint := _loss_hint(generation, session)) is not None:
-        terminal.notice(hint)
+    if (advice := _advice(generation, session)) is not None:
+        terminal.notice(advice)
 
 
 def name_draft(session: Session) -> str:
@@ -110,14 +105,15 @@ def name_weights(weights: Weights) -> str:
     return f"{weights.path.name} on {weights.backend}"
 
 
-def _loss_hint(generation: Generation, session: Session) -> str | None:
+def _advice(generation: Generation, session: Session) -> str | None:
     """Why drafting does not pay, if it does not and the costs are known."""
-    if generation.draft_tokens != "auto" or session.costs is None:
+    costs = session.known_costs()
+    if costs is None or not generation.draft_tokens:
         return None
     counters, source = generation.counters, ModelDrafter.name if session.draft else LookupDrafter.name
-    alpha = counters.alpha if counters.alpha is not None and counters.examined >= ENOUGH else FIRST_SURVIVAL
-    loss = find_loss(alpha, session.costs, source, LONGEST)
-    return None if loss is None else to_loss_hint(loss, session.costs, source, alpha)
+    if counters.by_source:
+        source = max(counters.by_source, key=lambda name: counters.by_source[name][0])
+    return advise(counters, costs, source, generation.draft_tokens, LONGEST)
 
 
 def _name(source: Source, session: Session) -> str:

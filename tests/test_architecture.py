@@ -25,7 +25,7 @@ LAYERS = [
     {"loading"},
     {"drafting"},
     {"generation", "calibration", "pairs"},
-    {"drafters", "downloads", "status", "render", "sampling_settings"},
+    {"drafters", "downloads", "status", "render", "sampling_settings", "advice"},
     {"llama", "catalog", "terminal", "memory"},
     {"pair_list"},
     {"pair_table", "ngram_file"},

@@ -33,6 +33,17 @@ class Loss:
     reason: Reason
 
 
+def needed_alpha(costs: Costs, source: str, longest: int) -> float | None:
+    """The least α at which drafting 1 to `longest` tokens is as fast as plain decoding; None if none is."""
+    if find_loss(1.0, costs, source, longest) is not None:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if find_loss(middle, costs, source, longest) else (low, middle)
+    return high
+
+
 def find_loss(alpha: float, costs: Costs, source: str, longest: int) -> Loss | None:
     """What stands in the way, if even the best length of 1 to `longest` is slower than plain decoding.
 

@@ -14,10 +14,12 @@ from pathlib import Path
 from specdec_cli import context_size
 from specdec_cli.catalog import NgramFile, Pair, PredictedText, parts_of
 from specdec_cli.core.draft_length import LONGEST
-from specdec_cli.errors import ModelError
+from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.files import read_file
 from specdec_cli.llama.description import Description, cache_bytes, read_description, state_bytes
 from specdec_cli.llama.machine import memory
-from specdec_cli.vocabulary import find_overlap, first_difference
+from specdec_cli.ngram_file import read_ngrams
+from specdec_cli.vocabulary import Vocabulary, find_overlap, first_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,8 @@ def check_pair(pair: Pair, options: CheckOptions) -> Report:
         target = _need(pair, pair.target, "target", options)
         draft = None if pair.draft_model is None else _need(pair, pair.draft_model, "draft", options)
         agreement, obstacle, way_out = _agree(target, draft)
-    unread = [each.path for each in pair.drafters if isinstance(each, PredictedText | NgramFile)]
-    if gone := [path for path in unread if not path.is_file()]:
-        obstacle, way_out = f"{gone[0]}, which the draft reads, does not exist", "check the path, or take another -d"
+    if useless := _useless_files(pair, target.description.vocabulary):
+        obstacle, way_out = useless[0], "check the path, or take another -d"
     machine, needed = memory(), target.memory + (draft.memory if draft else 0)
     if not obstacle and machine is not None and needed > machine:
         caches = target.cache + (draft.cache if draft else 0)
@@ -124,6 +125,27 @@ def _need(pair: Pair, path: Path, role: str, options: CheckOptions) -> Need:
         cache_bytes(description.shape, size, keys=options.keys, values=options.values),
         state_bytes(description.shape, 1 + (drafted if pair.drafters else 0)),
     )
+
+
+def _useless_files(pair: Pair, vocabulary: Vocabulary) -> list[str]:
+    """Why files that drafters read are of no use, if they are not."""
+    reasons = []
+    for source in pair.drafters:
+        try:
+            if isinstance(source, PredictedText) and not _read_text(source.path):
+                reasons.append(f"text {source.path} is empty")
+            if isinstance(source, NgramFile) and read_ngrams(source.path)[1] != vocabulary.fingerprint:
+                reasons.append(f"table {source.path} is about another vocabulary than the target's")
+        except UsageError as error:
+            reasons.append(error.message)
+    return reasons
+
+
+def _read_text(path: Path) -> bytes:
+    try:
+        return read_file(path)
+    except OSError as error:
+        raise UsageError(f"text {path} cannot be read: {error.strerror}") from None
 
 
 def _agree(target: Need, draft: Need | None) -> tuple[Agreement | None, str, str]:

@@ -50,7 +50,8 @@ def _to_source(source: str, role: str) -> str | dict[str, str]:
     prefix = next((each for each in (TEXT_PREFIX, TABLE_PREFIX) if role == "draft" and source.startswith(each)), "")
     path = expanded(Path(source.removeprefix(prefix))).absolute()
     if not is_here(path):
-        raise ModelError(f"{role} {path} does not exist", hint="give a GGUF file, or hub:OWNER/NAME/FILE")
+        hint = "check the path" if prefix else "give a GGUF file, or hub:OWNER/NAME/FILE"
+        raise ModelError(f"{role} {prefix}{path} does not exist", hint=hint)
     return f"{prefix}{path}"
 
 

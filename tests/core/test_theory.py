@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from specdec_cli.core.costs import Costs
-from specdec_cli.core.theory import expected_tokens, find_loss, speed_up
+from specdec_cli.core.theory import expected_tokens, find_loss, needed_alpha, speed_up
 
 
 def curve(slope: float, draft: float) -> Costs:
@@ -43,3 +43,14 @@ def test_a_pass_beyond_what_was_measured_goes_on_in_a_line() -> None:
     assert costs.verify(5) == pytest.approx(3.0)
     assert costs.draft("model", 3, 4) == pytest.approx(0.2 * 2 + 0.5)
     assert costs.draft("lookup", 3, 1) == costs.draft("model", 0, 9) == 0
+
+
+@pytest.mark.parametrize("slope", [0.1, 0.5, 0.9])
+def test_the_share_that_is_needed_divides_what_pays_from_what_does_not(slope: float) -> None:
+    costs = curve(slope, 0.1)
+    needed = needed_alpha(costs, "model", 16)
+    if needed is None:
+        assert find_loss(1.0, costs, "model", 16) is not None
+    else:
+        assert find_loss(needed + 0.001, costs, "model", 16) is None
+        assert find_loss(needed - 0.001, costs, "model", 16) is not None

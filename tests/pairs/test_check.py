@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from specdec_cli.catalog import NgramFile, Pair, PredictedText
-from specdec_cli.errors import ModelError
+from specdec_cli.core.ngram_counts import count, observe
+from specdec_cli.llama.gguf import read_vocabulary
+from specdec_cli.ngram_file import write_ngrams
 from specdec_cli.pairs import check as pair_check
-from specdec_cli.pairs.check import CheckOptions, Report, check_pair, gigabytes
+from specdec_cli.pairs.check import CheckOptions, Report, check_pair
 from tests.toy_gguf import Toy, attention_toy
 from tests.toy_kinds import kind_toy
 
@@ -103,61 +104,28 @@ def test_what_does_not_fit_in_memory_cannot_run_and_the_caches_are_named(
     assert check(tmp_path, attention_toy(), attention_toy()).obstacle == ""
 
 
-@pytest.mark.parametrize("kind", [PredictedText, NgramFile])
-def test_a_file_that_the_draft_would_read_must_be_there(
-    tmp_path: Path, kind: type[PredictedText] | type[NgramFile]
-) -> None:
-    pair = Pair(attention_toy().write(tmp_path / "target.gguf"), ("lookup", kind(tmp_path / "old.py")))
-    assert check_pair(pair, ANY).obstacle == f"{tmp_path / 'old.py'}, which the draft reads, does not exist"
-    (tmp_path / "old.py").touch()
-    assert check_pair(pair, ANY).obstacle == ""
+def obstacle(target: Path, source: PredictedText | NgramFile) -> str:
+    return check_pair(Pair(target, ("lookup", source)), ANY).obstacle
 
 
-def test_a_draft_with_less_context_is_told(tmp_path: Path) -> None:
-    draft = attention_toy().having({"llama.context_length": 512})
-    report = check(tmp_path, attention_toy(), draft, CheckOptions(1000))
-    assert (report.target.context, report.draft and report.draft.context) == (1000, 512)
-    assert "the draft knows 512 tokens of context: behind these nothing is drafted" in report.remarks
+def test_a_text_that_the_draft_would_read_must_be_there_and_not_empty(tmp_path: Path) -> None:
+    target, path = attention_toy().write(tmp_path / "target.gguf"), tmp_path / "old.py"
+    assert obstacle(target, PredictedText(path)) == f"text {path} cannot be read: No such file or directory"
+    path.touch()
+    assert obstacle(target, PredictedText(path)) == f"text {path} is empty"
+    path.write_text("code", "utf-8")
+    assert obstacle(target, PredictedText(path)) == ""
 
 
-def test_a_draft_as_big_as_its_target_is_told(tmp_path: Path) -> None:
-    told = [remark for remark in check(tmp_path, attention_toy(), attention_toy()).remarks if "no smaller" in remark]
-    assert told
-    assert check(tmp_path, attention_toy().padded(50), attention_toy()).remarks == ()
-
-
-def test_a_target_without_a_template_is_told(tmp_path: Path) -> None:
-    report = check(tmp_path, attention_toy().having({"tokenizer.chat_template": None}))
-    assert report.remarks == ("the target has no chat template: specdec generate needs --raw",)
-
-
-def test_parts_of_a_model_count(tmp_path: Path) -> None:
-    first = attention_toy().write(tmp_path / "x-00001-of-00002.gguf")
-    with pytest.raises(ModelError, match=r"x-00002-of-00002\.gguf does not exist"):
-        check_pair(Pair(first, "none"), ANY)
-    attention_toy().write(tmp_path / "x-00002-of-00002.gguf")
-    assert check_pair(Pair(first, "none"), ANY).target.description.weights == 2 * first.stat().st_size
-
-
-@pytest.mark.parametrize("role", ["target", "draft"])
-def test_a_file_that_is_not_there_is_told_with_its_role(tmp_path: Path, role: str) -> None:
-    files = {each: attention_toy().write(tmp_path / f"{each}.gguf") for each in ("target", "draft")}
-    files[role].unlink()
-    with pytest.raises(ModelError, match=f"^{role} .*{role}.gguf does not exist"):
-        check_pair(Pair(files["target"], files["draft"]), ANY)
-
-
-def test_garbage_is_collected_again_afterwards_even_after_an_error(tmp_path: Path) -> None:
-    check(tmp_path, attention_toy())
-    assert gc.isenabled()
-    with pytest.raises(ModelError):
-        check_pair(Pair(tmp_path / "none", "none"), ANY)
-    assert gc.isenabled()
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 MB"), (98_362_432, "98 MB"), (999_499_999, "999 MB"), (999_600_000, "1.0 GB"), (43_328_093_280, "43.3 GB")],
-)
-def test_sizes_are_gigabytes_or_megabytes(count: int, words: str) -> None:
-    assert gigabytes(count) == words
+def test_a_table_that_the_draft_would_read_must_be_one_of_the_targets_vocabulary(tmp_path: Path) -> None:
+    target, path = attention_toy().write(tmp_path / "target.gguf"), tmp_path / "some.ngrams"
+    assert obstacle(target, NgramFile(path)) == f"table {path} cannot be read: No such file or directory"
+    path.write_bytes(b"no table")
+    assert obstacle(target, NgramFile(path)) == f"{path} is not a table of specdec, or is damaged"
+    for whose, expected in (
+        (b"another one".ljust(16), f"table {path} is about another vocabulary than the target's"),
+        (read_vocabulary(target, "target").fingerprint, ""),
+    ):
+        path.unlink()
+        write_ngrams(path, count(observe([1, 2], 2), 259), whose)
+        assert obstacle(target, NgramFile(path)) == expected
