@@ -116,7 +116,7 @@ class PtyProcess(PtyScreen):
             stdin=self.slave if stdin is None else stdin,
             stdout=self.slave if stdout is None else stdout,
             stderr=self.slave,
-            env={**os.environ, "TERM": "xterm", **(environment or {})},
+            env={**_without_size(), "TERM": "xterm", **(environment or {})},
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0),
         )
@@ -137,3 +137,8 @@ def wrapped(text: str, columns: int) -> list[str]:
     """The rows that a terminal shows `text` in, of characters that are one cell wide, without trailing blanks."""
     rows = [line[at : at + columns] for line in text.split("\n") for at in range(0, max(len(line), 1), columns)]
     return "\n".join(row.rstrip() for row in rows).rstrip("\n").split("\n")
+
+
+def _without_size() -> dict[str, str]:
+    """The environment but for a window's size, which workers of the tests are given and which would win."""
+    return {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}

@@ -61,10 +61,13 @@ def test_a_folder_that_cannot_be_written_is_no_failure(cache: Path) -> None:
     assert calibration.load("one") is None
 
 
-def test_what_a_busy_machine_shows_is_used_and_not_kept(cache: Path) -> None:
-    busy = calibration.Measured(COSTS, is_steady=False)
-    assert calibration.find_costs("one", lambda: busy, renew=False, announce=lambda _: None) == COSTS
-    assert calibration.load("one") is None
+@pytest.mark.parametrize("is_steady", [True, False])
+def test_what_a_busy_machine_shows_is_used_and_not_kept_and_that_is_told(cache: Path, is_steady: bool) -> None:
+    heard, measured = Notices(), calibration.Measured(COSTS, is_steady)
+    announce, notice = heard.loading.append, heard.notices.append
+    assert calibration.find_costs("one", lambda: measured, renew=False, announce=announce, notice=notice) == COSTS
+    assert [told.startswith("the machine is busy: ") for told in heard.notices] == [True] * (not is_steady)
+    assert calibration.load("one") == (COSTS if is_steady else None)
 
 
 def test_a_pair_is_measured_once_and_again_when_asked(
@@ -108,6 +111,17 @@ def test_the_key_tells_files_and_settings_apart(attention_pair: Pair, bad_draft_
         ]
         assert calibration.key_of([target, draft], [1]) == keys[0]
     assert len(set(keys)) == len(keys)
+
+
+def test_the_key_of_a_file_that_was_removed_since_it_was_loaded_is_another(
+    attention_pair: Pair, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(attention_pair.target.read_bytes())
+    with loaded(path) as weights:
+        key = calibration.key_of([weights], [1])
+        path.unlink()
+        assert calibration.key_of([weights], [1]) != key
 
 
 def test_greedy_text_is_the_same_at_an_adaptive_length(attention_pair: Pair, bad_draft_pair: Pair) -> None:

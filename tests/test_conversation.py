@@ -391,7 +391,39 @@ def test_room_to_answer_is_what_is_asked_for_and_a_quarter_at_most(
         assert heard.notices == []
         conversation.ask("c" * (256 - bare - room + 1))
         assert heard.notices == ["the context is full: the oldest turn is forgotten"]
-        assert conversation.messages == []
+
+
+def test_turns_that_have_to_go_stay_until_an_answer_without_them_is_kept(attention_pair: Pair) -> None:
+    said: list[Message] = [{"role": "user", "content": "a" * 110}, {"role": "assistant", "content": "b" * 110}]
+    with _talking(attention_pair, settings=replace(EXACT, ctx_size=256)) as (conversation, session, heard):
+        conversation.restore(said, 1)
+        generation = conversation.ask("next")
+        session.interrupt.flag[0] = b"\x01"
+        assert _text(generation) == ""
+        conversation.keep(generation)
+        assert conversation.messages == said
+        text = _say(conversation, "next")
+        assert [each["content"] for each in conversation.messages] == ["next", text]
+        assert heard.notices == ["the context is full: the oldest turn is forgotten"] * 2
+
+
+@pytest.mark.parametrize("chain", [{"temperature": 0.0}, UNFILTERED], ids=["greedy", "sampled"])
+def test_an_answer_without_a_limit_ends_where_a_session_that_begins_afresh_would_end_it(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch, chain: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("specdec_cli.context_size.DEFAULT", 256)
+    monkeypatch.setattr("specdec_cli.context_size.ROOM_TO_ANSWER", 128)
+    said: dict[str, Any] = {"max_tokens": None, "chain": chain}
+    with _talking(attention_pair, grammar=WORDS, **said) as (conversation, session, _):
+        _text(conversation.ask("x" * 300))
+        generation = conversation.ask("short")
+        text = _text(generation)
+        assert max(context.size for context in _contexts(session)) > 400
+        assert (generation.finish_reason, generation.context_size) == ("context", 256)
+        assert generation.prompt_tokens + generation.counters.tokens == 256
+    with _talking(attention_pair, grammar=WORDS, **said) as (conversation, _, _):
+        conversation.turn = 1
+        assert _text(conversation.ask("short")) == text
 
 
 def test_a_long_message_may_take_the_room_of_a_quarter_but_not_all(attention_pair: Pair) -> None:
@@ -469,13 +501,14 @@ def test_a_growing_conversation_gets_a_context_of_twice_the_size(
     attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("specdec_cli.context_size.DEFAULT", 256)
-    with _talking(attention_pair, grammar=WORDS, max_tokens=2) as (conversation, _, heard):
+    with _talking(attention_pair, grammar=WORDS, max_tokens=2) as (conversation, session, heard):
         sizes = []
         for length in (10, 150, 100, 10, 500, 1500):
             generation = conversation.ask("x" * length)
             _text(generation)
             conversation.keep(generation)
-            sizes.append(generation.context_size)
+            sizes.append(_contexts(session)[0].size)
+            assert generation.context_size <= sizes[-1]
     assert sizes == [256, 256, 512, 512, 1024, 2048]
     assert heard.notices == ["the context is full: the oldest 4 turns are forgotten"]
 

@@ -121,14 +121,14 @@ def test_list_shows_every_pair_in_a_line_uncut_in_a_pipe(models: Models) -> None
     assert "\x1b" not in outcome.out
 
 
-@pytest.mark.parametrize("columns", [80, 140])
+@pytest.mark.parametrize("columns", [80, 100])
 def test_list_fits_the_window_and_cuts_only_the_names_of_files(home: Path, columns: int) -> None:
     with PtyProcess(["models", "list", "--config", home / "models.toml"], columns=columns, rows=50) as process:
         assert process.wait() == 0
         rows = {line.split()[0]: line.split() for line in process.lines()}
     assert rows["toys"][:2] == ["toys", "*"]
     assert (rows["remote"][-5:-2], rows["remote"][-1]) == (["30.4", "GB", "no"], "MIT")
-    assert ("DRAFT" in rows["NAME"]) == (columns == 140)
+    assert ("DRAFT" in rows["NAME"]) == (columns == 100)
     assert rows["qwen2.5-coder-1.5b"][-1] == "Apache-2.0"
     assert len(rows) == len(process.lines()), "one line a pair"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from specdec_cli.core.draft_length import FixedLength
@@ -7,8 +8,9 @@ from specdec_cli.core.noise import Noise, Purpose
 from specdec_cli.core.past import Past
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters
-from specdec_cli.drafters.model import ModelDrafter
+from specdec_cli.drafters.model import LIKELIEST, ModelDrafter
 from tests.core.reference import chain_law
+from tests.drafters.masks import OneOf
 from tests.enumeration import support
 from tests.loops import GREEDY, drafter_of, plain, run
 from tests.toys import TableModel, by_context, by_last_token
@@ -64,6 +66,36 @@ def test_the_prompt_is_read_ahead_without_its_last_token() -> None:
     model = TableModel(P)
     drafter_of(model).prefill((0, 1, 2))
     assert (model.tokens, model.calls) == ([0, 1], [(2, 0)])
+
+
+def _sure(logits: list[float], chain: SamplingChain, past: Past, vocabulary: int) -> tuple[float, ...]:
+    drafter = ModelDrafter(TableModel(by_last_token([logits] * 7)), chain, vocabulary=vocabulary, capacity=99)
+    return drafter.propose((0,), past, FixedLength(1), CHANCE).confidences
+
+
+@pytest.mark.parametrize(
+    ("past", "counted"),
+    [
+        (Past(), [9, 1.5, 0.5, 1, -1]),
+        (Past(mask=OneOf(1, 2, 4)), [1.5, 0.5, -1]),
+        (Past(mask=OneOf(1, 2, 6)), [1.5, 0.5]),
+        (Past(mask=OneOf(4)), [-1]),
+    ],
+    ids=["unmasked", "three", "padding", "one"],
+)
+def test_how_sure_it_is_counts_what_it_may_draw_only(past: Past, counted: list[float]) -> None:
+    weights = np.exp(counted)
+    assert _sure([9, 1.5, 0.5, 1, -1, 9, 9], GREEDY, past, 5) == pytest.approx((weights[0] / weights.sum(),))
+
+
+def test_a_token_that_no_likely_one_competes_with_is_sure() -> None:
+    likely = [5.0] * LIKELIEST
+    assert _sure([*likely, 1.0, 0.9], GREEDY, Past(mask=OneOf(LIKELIEST, LIKELIEST + 1)), LIKELIEST + 2) == (1.0,)
+
+
+@pytest.mark.parametrize("past", [Past(), Past(mask=OneOf(1, 2))])
+def test_a_logit_beyond_all_numbers_is_sure(past: Past) -> None:
+    assert _sure([0, np.inf, 3], GREEDY, past, 3) == (1.0,)
 
 
 def test_padding_of_the_draft_is_never_proposed() -> None:

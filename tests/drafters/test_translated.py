@@ -18,6 +18,7 @@ from specdec_cli.core.verify import RULES
 from specdec_cli.drafters.translated import TranslatedDrafter
 from tests.core.reference import chain_law, plain_law
 from tests.core.test_exactness import CHAINS, EXACT, HISTORY_CHAINS, prefix_rules
+from tests.drafters.masks import OneOf
 from tests.enumeration import Luck, SharedPaths, fresh, support, text_law, text_law_by_rounds, total_variation
 from tests.loops import GREEDY, IN_FLOAT64, UNFILTERED, plain, run, speculative
 from tests.statistical import emitted
@@ -280,3 +281,11 @@ def test_how_sure_it_is_counts_shared_tokens_only() -> None:
     assert greedy.confidences == pytest.approx((shared.max() / shared.sum(),))
     sampled = translated(TableModel(logits), UNFILTERED).propose((0,), Past(), FixedLength(1), CHANCE)
     assert sampled.confidences == pytest.approx((float(np.square(shared / shared.sum()).sum()),))
+
+
+def test_how_sure_it_is_counts_what_a_mask_allows_of_the_targets_ids() -> None:
+    logits = by_last_token([[9, 1.5, 0.5, 9, -1, 9, 9]] * 7)
+    drafter = translated(TableModel(logits), GREEDY)
+    proposal = drafter.propose((0,), Past(mask=OneOf(0, 1)), FixedLength(1), CHANCE)
+    assert proposal.tokens == (0,)
+    assert proposal.confidences == pytest.approx((1 / (1 + math.exp(-1.5)),))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from specdec_cli.calibration import Measured
 from specdec_cli.catalog import Pair
+from specdec_cli.core.costs import Costs
 from specdec_cli.errors import UsageError
 from specdec_cli.files import replace_file
 from specdec_cli.generation import Request
-from specdec_cli.llama.cache_file import TITLE, Saved, identify, read_cache, write_cache
+from specdec_cli.limits import DraftTokens
+from specdec_cli.llama.cache_file import DIGEST, TITLE, Saved, identify, read_cache, write_cache
+from specdec_cli.llama.context import Context
 from specdec_cli.session import Session
 from specdec_cli.settings import ModelSettings
 from tests.engine import GREEDY, Notices, opened
@@ -25,12 +31,16 @@ EXACT: dict[str, Any] = {"threads": 1, "cache_type_k": "f32", "cache_type_v": "f
 PROMPT = b"A prompt that takes its time to be read."
 
 
-def _answer(pair: Pair, folder: Path, prompt: bytes = PROMPT, **settings: Any) -> tuple[str, list[int], list[str]]:
+def _answer(
+    pair: Pair, folder: Path, prompt: bytes = PROMPT, *, draft_tokens: DraftTokens = 4, **settings: Any
+) -> tuple[str, list[int], list[str]]:
     """An answer that goes on from `folder`; its text, tokens that each model evaluated for it, and what is noticed."""
     heard = Notices()
     with Session(pair, ModelSettings(**{**EXACT, **settings}), heard.listener) as session:
         session.load_caches(folder)
-        generation = session.generate(list(prompt), Request(chain=GREEDY, seed=1, draft_tokens=4, max_tokens=20))
+        generation = session.generate(
+            list(prompt), Request(chain=GREEDY, seed=1, draft_tokens=draft_tokens, max_tokens=20)
+        )
         list(generation)
         session.save_caches(folder)
         evaluated = [context.evaluated for context in session._caches._contexts.values()]
@@ -65,6 +75,15 @@ def test_a_damaged_file_is_refused_whatever_is_damaged(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(UsageError, match=r"^cache .* is damaged$"):
             read_cache(path, ME)
+
+
+@pytest.mark.parametrize("count", [4, 5, 1 << 31, (1 << 32) - 1])
+def test_a_count_of_more_tokens_than_there_are_is_damage_whatever_the_digest_says(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "target.cache"
+    body = TITLE + ME + struct.pack("<I3i", count, 1, 2, 3) + b"odd"
+    path.write_bytes(body + blake2b(body, digest_size=DIGEST).digest())
+    with pytest.raises(UsageError, match=r"^cache .* is damaged$"):
+        read_cache(path, ME)
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"specdec cache 2\n" + b"x" * 100])
@@ -144,6 +163,35 @@ def test_a_later_run_reads_only_what_is_new(attention_pair: Pair, tmp_path: Path
     assert again == _answer(attention_pair, tmp_path / "none", longer)[0]
 
 
+def test_measuring_costs_takes_nothing_from_a_saved_cache(
+    attention_pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Measured:
+        for context in (target, *drafts.values()):
+            context.rewind(0)
+        return Measured(Costs((1.0, 1.0), {"model": (0.1,)}), is_steady=True)
+
+    monkeypatch.setattr("specdec_cli.calibration.measure", measure)
+    long = PROMPT * 8
+    text, before, _ = _answer(attention_pair, tmp_path, long)
+    again, evaluated, heard = _answer(attention_pair, tmp_path, long, draft_tokens="auto", recalibrate=True)
+    assert (again, heard) == (text, [])
+    assert min(before) > len(long) > 5 * max(evaluated)
+
+
+def test_a_session_whose_model_file_was_removed_saves_and_measures_all_the_same(
+    attention_pair: Pair, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.gguf"
+    target.write_bytes(attention_pair.target.read_bytes())
+    with Session(Pair(target, "none"), ModelSettings(**EXACT), Notices().listener) as session:
+        target.unlink()
+        list(session.generate(list(PROMPT), Request(chain=GREEDY, seed=1, max_tokens=4)))
+        session.save_caches(tmp_path)
+    target.write_bytes(attention_pair.target.read_bytes())
+    assert _answer(Pair(target, "none"), tmp_path)[1][0] < len(PROMPT)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "is damaged": lambda path: path.write_bytes(path.read_bytes()[:-1]),
     "is not a cache of specdec": lambda path: replace_file(path, b"something else"),
@@ -177,5 +225,6 @@ def test_other_settings_say_what_they_say_without_a_saved_cache(
     attention_pair: Pair, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     _answer(attention_pair, tmp_path, PROMPT + b"!" * 40)
-    given = _answer(attention_pair, tmp_path, **settings)[0]
+    given, _, heard = _answer(attention_pair, tmp_path, **settings)
+    assert [each.endswith(": going on without it") for each in heard] == [True, True]
     assert given == _answer(attention_pair, tmp_path / "none", **settings)[0]
