@@ -1,6 +1,7 @@
 """How long passes take here: measured once for a pair on this machine, kept in the user's cache folder, then frozen.
 
-A run never looks at a clock to decide anything, so that a seed repeats it: it reads these numbers.
+A run never looks at a clock to decide anything: it reads these numbers, so that a seed repeats it while they stay.
+Those of a busy machine are not kept: the next run measures anew, may draft other blocks and draw another text.
 """
 
 from __future__ import annotations
@@ -39,8 +40,18 @@ CONTEXT: Final = 32
 """Tokens that are in the cache meanwhile, if there is room."""
 
 
-def find_costs(key: str, measure: Callable[[], Measured], *, renew: bool, announce: Callable[[str], object]) -> Costs:
-    """The costs kept for `key`, or what `measure` finds now, which is kept; `renew` if it should find them anew."""
+def find_costs(
+    key: str,
+    measure: Callable[[], Measured],
+    *,
+    renew: bool,
+    announce: Callable[[str], object],
+    notice: Callable[[str], object],
+) -> Costs:
+    """The costs kept for `key`, or what `measure` finds now; `renew` if it should find them anew.
+
+    That is kept if it is steady; otherwise `notice` is told.
+    """
     kept = None if renew else load(key)
     if kept is not None:
         return kept
@@ -48,6 +59,8 @@ def find_costs(key: str, measure: Callable[[], Measured], *, renew: bool, announ
     measured = measure()
     if measured.is_steady:
         save(key, measured.costs)
+    else:
+        notice("the machine is busy: its speed is measured for this run and not kept, so a seed may not repeat it")
     return measured.costs
 
 
@@ -127,12 +140,18 @@ def _between(known: Mapping[int, float], length: int) -> float:
 
 def key_of(weights: Sequence[Weights], settings: Sequence[Any]) -> str:
     """What the costs of a pair depend on: files, backends, settings of speed, this machine and the library."""
-    files = [
-        [str(each.path.resolve()), each.path.stat().st_size, each.path.stat().st_mtime_ns, each.backend]
-        for each in weights
-    ]
+    files = [[str(each.path.resolve()), *_stamp(each.path), each.backend] for each in weights]
     machine = [platform.node(), platform.machine(), os.cpu_count(), llama().__version__]
     return hashlib.sha256(json.dumps([files, list(settings), machine], default=str).encode()).hexdigest()[:32]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Size of a file and when it was written; of one that was removed since it was loaded there is neither."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
 
 
 def load(key: str) -> Costs | None:

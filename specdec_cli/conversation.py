@@ -31,15 +31,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An answer in the making: to which question, and after how many of the turns."""
+    """An answer in the making: to which question, and behind which turns; those before are forgotten with it."""
 
     generation: Generation
     question: str
-    after: int
+    turns: Sequence[Turn]
 
 
 class Conversation:
-    """Messages and the answers to them.
+    """Messages and the answers to them. Turns that have to go are left once an answer without them is kept.
 
     `wishes` and `grammar` hold for the answers that begin after they are set; `turn` counts the answers begun so
     far, which is the position of the noise.
@@ -115,7 +115,7 @@ class Conversation:
         self._pending = None
         if generation.text:
             said = generation.text if said is None else said
-            self._turns[pending.after :] = [Turn(pending.question, said)]
+            self._turns = [*pending.turns, Turn(pending.question, said)]
 
     def undo(self) -> str | None:
         """Take back the last question with its answer; the question's text, None if there is none."""
@@ -136,13 +136,11 @@ class Conversation:
         request = to_request(self.wishes, self._session, self.grammar, turn=self.turn)
         dropped, prompt = self._fitting(turns, question)
         generation = self._session.generate(prompt, request)
-        after = len(turns) - dropped
         if dropped:
-            del self._turns[:dropped]
             went = "the oldest turn is" if dropped == 1 else f"the oldest {dropped} turns are"
             self._notice(f"the context is full: {went} forgotten")
         self.turn += 1
-        self._pending = Pending(generation, question, after)
+        self._pending = Pending(generation, question, tuple(turns[dropped:]))
         return generation
 
     def _fitting(self, turns: Sequence[Turn], question: str) -> tuple[int, list[int]]:

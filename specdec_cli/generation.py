@@ -72,6 +72,8 @@ class Generation:
     An item may be empty: its text waits for the rest of a character, or may be the start of a stop string.
     Without a `length` of blocks it is plain decoding. `draft` is the context of a draft model, None for a drafter
     that has none. Both contexts may hold any earlier text: what the prompt shares with it is not evaluated again.
+    Prompt and answer have `context_size` tokens together at most, even if `target` has room for more. `notice` is
+    told of a draft that was outgrown in every round.
 
     Raises:
         ModelError: llama.cpp failed, or another answer has begun; what was yielded before stays valid.
@@ -84,6 +86,7 @@ class Generation:
         request: Request,
         length: FixedLength | AdaptiveLength | None,
         mask: Mask | None,
+        context_size: int,
         target: Context,
         drafter: ExhaustibleDrafter | None,
         draft: Context | None,
@@ -93,7 +96,7 @@ class Generation:
         notice: Callable[[str], None],
     ) -> None:
         self.prompt_tokens = len(prompt)
-        self.context_size = target.size
+        self.context_size = context_size
         self.counters = Counters()
         self.timing = Timing(load=load_seconds)
         self.finish_reason: FinishReason | None = None
@@ -110,7 +113,6 @@ class Generation:
         self._tokenizer = tokenizer
         self._interrupt = interrupt
         self._notice = notice
-        self._noticed = False
         self._last_kind = Kind.BONUS
         self._text: TextStream[Kind] = TextStream(request.stops)
         self._told: list[str] = []
@@ -225,6 +227,5 @@ class Generation:
         return segments, round_
 
     def _notice_exhausted(self) -> None:
-        if self._drafter is not None and self._drafter.exhausted and not self._noticed:
-            self._noticed = True
+        if self._drafter is not None and self._drafter.exhausted:
             self._notice("the text outgrew the context of the draft: going on without it")

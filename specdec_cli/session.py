@@ -46,7 +46,6 @@ class Session:
         self._listener = listener
         self.costs: Costs | None = None
         self.remembered: Sequence[Sequence[int]] = ()
-        self._caches = Caches(self.settings, self.interrupt)
         self._answer: Generation | None = None
         self._noticed: set[str] = set()
         started = time.perf_counter()
@@ -55,6 +54,7 @@ class Session:
         self.load_seconds = time.perf_counter() - started
         self.target, self.draft, self.tokenizer = loaded.target, loaded.draft, loaded.tokenizer
         self.texts, self.brought = loaded.texts, loaded.brought
+        self._caches = Caches(self.settings, self.interrupt, loaded.weights)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -117,20 +117,24 @@ class Session:
             self._answer = None
 
     def _open(self, prompt: Sequence[int], request: Request) -> Generation:
-        size = self._context_size(len(prompt), request.max_tokens)
+        held = self._caches.size(self.target)
+        alone, size = (self._context_size(len(prompt), request.max_tokens, each) for each in (0, held))
         length = self.draft_tokens(request)
         longest = LONGEST if length == "auto" else length
         mask: Mask | None = None
         if request.grammar is not None:
             mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
         target, draft = self._open_contexts(size, longest)
-        drafter = self._open_drafter(request, draft) if length else None
         costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
+        for complaint in self._caches.restore():  # measuring empties them
+            self._listener.notice(f"{complaint}: going on without it")
+        drafter = self._open_drafter(request, draft) if length else None
         return Generation(
             prompt=prompt,
             request=request,
             length=_to_rule(length, costs),
             mask=mask,
+            context_size=alone,  # what it held before makes no difference to an answer
             target=target,
             drafter=drafter,
             draft=draft,
@@ -152,19 +156,26 @@ class Session:
         chosen = request.draft_tokens if request.draft_tokens is not None else self.pair.draft_tokens
         return "auto" if chosen is None else chosen
 
+    def known_costs(self) -> Costs | None:
+        """The costs of this pair on this machine, if this or an earlier run measured them; it takes no time."""
+        return self.costs or calibration.load(self._costs_key)
+
+    @property
+    def _costs_key(self) -> str:
+        settings = asdict(self.settings)
+        models = [each for each in (self.target, self.draft) if each]
+        return calibration.key_of(models, [settings[name] for name in SETTINGS_OF_SPEED])
+
     def _find_costs(self, target: Context, draft: Context | None, token: int) -> Costs:
         """The costs of this pair on this machine: of this session, kept from an earlier run, or measured now."""
         if self.costs is None:
-            settings = asdict(self.settings)
-            key = calibration.key_of(
-                [each for each in (self.target, self.draft) if each], [settings[name] for name in SETTINGS_OF_SPEED]
-            )
             contexts = {} if draft is None else {ModelDrafter.name: draft}
             self.costs = calibration.find_costs(
-                key,
+                self._costs_key,
                 lambda: calibration.measure(target, contexts, token),
                 renew=self.settings.recalibrate,
                 announce=lambda task: self._listener.progress(task, None),
+                notice=self._notice_once,
             )
         return self.costs
 
@@ -182,8 +193,8 @@ class Session:
         """The most tokens that a prompt and its answer can have together."""
         return self.settings.ctx_size or self.target.trained_context
 
-    def _context_size(self, prompt: int, max_tokens: int | None) -> int:
-        given, trained, held = self.settings.ctx_size, self.target.trained_context, self._caches.size(self.target)
+    def _context_size(self, prompt: int, max_tokens: int | None, held: int) -> int:
+        given, trained = self.settings.ctx_size, self.target.trained_context
         size = choose_size(prompt, max_tokens, given=given, trained=trained, held=held)
         if size > trained:
             self._notice_once(f"--ctx-size {size} is more than the {trained} tokens the target was trained for")

@@ -88,6 +88,18 @@ def test_a_pair_is_measured_once_and_again_when_asked(
     assert measured(recalibrate=True)
 
 
+def test_a_session_tells_of_a_busy_machine_once(
+    attention_pair: Pair, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "UNSTEADY", 0.0)
+    heard = Notices()
+    with Session(attention_pair, ModelSettings(threads=1), heard.listener) as session:
+        for _ in range(2):
+            list(session.generate([1], Request(chain=GREEDY, seed=1, draft_tokens="auto", max_tokens=4)))
+    assert [told.startswith("the machine is busy: ") for told in heard.notices] == [True]
+    assert not cache.exists()
+
+
 @pytest.mark.parametrize("size", [2, 10, 20])
 def test_a_context_too_small_to_measure_in_does_not_matter(attention_pair: Pair, cache: Path, size: int) -> None:
     settings = ModelSettings(threads=1, ctx_size=size)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from specdec_cli.core.cached import keep_shared
 from specdec_cli.core.decode import Model, StopRule
-from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.distribution import Distribution, Ids
 from specdec_cli.core.noise import Chance
-from specdec_cli.core.past import Past
+from specdec_cli.core.past import Mask, Past
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.sampling.masking import NothingAllowedError
-from specdec_cli.core.top_k import Logits
+from specdec_cli.core.top_k import Logits, top_k_ids
 from specdec_cli.core.verify import Proposal
+
+LIKELIEST: Final = 64
+"""Tokens that a mask is asked about to tell how sure a draft is: it has judged more than that to find its best one."""
 
 
 class ModelDrafter:
@@ -50,13 +54,13 @@ class ModelDrafter:
             return proposal
         unseen = self._readable(context[self._model.length :])
         while not enough(proposal) and self._model.length + len(unseen) <= self._capacity:
-            row = self._model.extend(unseen, rows=1)[0]
+            row = self._model.extend(unseen, rows=1)[0][: self._vocabulary]
             try:
-                q = self._chain.distribution(row[: self._vocabulary], past)
+                q = self._chain.distribution(row, past)
             except NothingAllowedError:  # a dead end for the draft, not for the target
                 break
             token = chance.draft(len(proposal.tokens), q)
-            proposal = proposal.followed_by(token, q, confidence_of(q, row))
+            proposal = proposal.followed_by(token, q, confidence_of(q, row, past.mask))
             past = past.followed_by(token)
             unseen = [token]
         return proposal
@@ -69,9 +73,15 @@ class ModelDrafter:
         return [min(token, self._vocabulary - 1) for token in tokens]
 
 
-def confidence_of(q: Distribution, row: Logits) -> float:
-    """Σ q², the chance that two draws of q agree; the model's own share of its best token where q has no other."""
+def confidence_of(q: Distribution, row: Logits, mask: Mask | None, ids: Ids | None = None) -> float:
+    """Σ q², the chance that two draws of q agree; the model's own share of its best token where q has no other.
+
+    `row` [n] are the logits of `ids`, or of 0..n-1. Shares are among what `mask` allows of the `LIKELIEST`.
+    """
     if q.certain is None:
         return q.collision
-    best = row.max()
-    return 1 / float(np.exp(row - best).sum()) if best < np.inf else 1.0
+    if mask is not None:
+        few = top_k_ids(row, LIKELIEST)
+        row = row[few[mask.allowed(few if ids is None else ids[few])]]
+    best = row.max(initial=-np.inf)
+    return 1 / float(np.exp(row - best).sum()) if -np.inf < best < np.inf else 1.0

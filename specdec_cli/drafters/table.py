@@ -37,7 +37,7 @@ class TableModel:
         """See `Model.extend`."""
         self.tokens += tokens
         ends = range(len(self.tokens) - rows + 1, len(self.tokens) + 1)
-        return [self._table.logits(self.tokens[max(0, end - self._table.order) : end]) for end in ends]
+        return [self._table.logits(self.tokens[max(0, end + 1 - self._table.order) : end]) for end in ends]
 
     def rewind(self, length: int) -> None:
         """See `Model.rewind`."""

@@ -81,7 +81,7 @@ class TranslatedDrafter:
             if q is None:
                 break
             token = chance.draft(len(proposal.tokens), q)
-            proposal = proposal.followed_by(token, q, confidence_of(q, logits))
+            proposal = proposal.followed_by(token, q, confidence_of(q, logits, past.mask, self._ids))
             past = past.followed_by(token)
             self._transcript.append((1, self._translator.read(token)))
         return proposal

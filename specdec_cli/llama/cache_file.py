@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -36,17 +36,29 @@ class Saved:
 
 
 def identify(files: Sequence[tuple[Path, float]], kinds: Sequence[str]) -> bytes:
-    """What tells caches apart that do not fit each other: model and adapters with their scales, and kinds of cache."""
+    """What tells caches apart that do not fit each other: model and adapters with their scales, and kinds of cache.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
     digest = blake2b(repr((llama().__version__, *kinds)).encode(), digest_size=DIGEST)
     for path, scale in files:
-        size = path.stat().st_size
-        last = max(0, size - SAMPLE)
-        digest.update(struct.pack("<Qd", size, scale))
-        with path.open("rb") as file:
-            for part in range(SAMPLES):
-                file.seek(part * last // (SAMPLES - 1))
-                digest.update(file.read(SAMPLE))
+        try:
+            size = path.stat().st_size
+            digest.update(struct.pack("<Qd", size, scale))
+            for sample in _samples(path, size):
+                digest.update(sample)
+        except OSError as error:
+            raise UsageError(f"no cache without {path}: {error.strerror or error}") from error
     return digest.digest()
+
+
+def _samples(path: Path, size: int) -> Iterator[bytes]:
+    last = max(0, size - SAMPLE)
+    with path.open("rb") as file:
+        for part in range(SAMPLES):
+            file.seek(part * last // (SAMPLES - 1))
+            yield file.read(SAMPLE)
 
 
 def write_cache(path: Path, identity: bytes, saved: Saved) -> None:
@@ -81,8 +93,11 @@ def read_cache(path: Path, identity: bytes) -> Saved | None:
         raise UsageError(f"cache {path} is of another model, or of other --lora, --cache-type or --flash-attn options")
     start = len(TITLE) + HEAD.size
     tokens = array("i")
-    tokens.frombytes(body[start : start + tokens.itemsize * count])
-    return Saved(tokens.tolist(), body[start + tokens.itemsize * count :])
+    end = start + tokens.itemsize * count
+    if end > len(body):
+        raise UsageError(f"cache {path} is damaged")
+    tokens.frombytes(body[start:end])
+    return Saved(tokens.tolist(), body[end:])
 
 
 def _content(path: Path) -> memoryview | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from specdec_cli.errors import UsageError
 from specdec_cli.llama.cache_file import Saved, identify, read_cache, write_cache
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.context_options import ContextOptions
@@ -25,10 +26,14 @@ class Need:
 
 
 class Caches:
-    """A context at most for each role."""
+    """A context at most for each role; `weights` are those that were just loaded.
 
-    def __init__(self, settings: ModelSettings, interrupt: Interrupt) -> None:
+    What tells their files from others is found out at once: later other files may be in their places.
+    """
+
+    def __init__(self, settings: ModelSettings, interrupt: Interrupt, weights: Sequence[Weights]) -> None:
         self._settings = settings
+        self._identities = {each.role: self._identify(each) for each in weights}
         self._interrupt = interrupt
         self._contexts: dict[str, Context] = {}
         self._saved: dict[str, Saved] = {}
@@ -52,42 +57,65 @@ class Caches:
         for need in needs:
             role = need.weights.role
             if role not in self._contexts:
-                self._contexts[role] = context = Context(need.weights, wanted[role], self._interrupt)
-                if role in self._saved:
-                    context.restore(self._saved.pop(role))
+                self._contexts[role] = Context(need.weights, wanted[role], self._interrupt)
         return [self._contexts[role] for role in wanted]
 
     def save(self, weights: Weights, folder: Path) -> None:
         """Write what the context on `weights` holds into a file of `folder`, if it holds anything.
 
         Raises:
-            UsageError: it cannot be written.
+            UsageError: it cannot be written, or the files of the weights were gone when these caches were made.
         """
         context = self._contexts.get(weights.role)
         if context is not None and (saved := context.save()).tokens:
-            write_cache(_place(folder, weights), self._identify(weights), saved)
+            write_cache(_place(folder, weights), self._identity(weights), saved)
 
     def load(self, weights: Weights, folder: Path) -> None:
-        """Let the next context that is opened on `weights` hold what was saved in `folder`, if anything.
+        """Read what was saved in `folder` for the context on `weights`, if anything; `restore` puts it there.
 
         Raises:
-            UsageError: the file is damaged, of another model, or cannot be read.
+            UsageError: the file is damaged, of another model, or cannot be read; or otherwise as for `save`.
         """
-        saved = read_cache(_place(folder, weights), self._identify(weights))
+        saved = read_cache(_place(folder, weights), self._identity(weights))
         if saved is not None:
             self._saved[weights.role] = saved
 
-    def _identify(self, weights: Weights) -> bytes:
+    def restore(self) -> list[str]:
+        """Let the contexts that there are hold what was loaded for them, in place of what they hold; what does not fit.
+
+        What was loaded for another is let go too: it may be gigabytes.
+        """
+        complaints = []
+        saved, self._saved = self._saved, {}
+        for role, context in self._contexts.items():
+            if role not in saved:
+                continue
+            context.rewind(0)
+            if not context.restore(saved[role]):
+                held = len(saved[role].tokens)
+                complaints.append(f"the saved cache of the {role}, {held} tokens, does not fit its {context.size}")
+        return complaints
+
+    def _identity(self, weights: Weights) -> bytes:
+        identity = self._identities[weights.role]
+        if isinstance(identity, UsageError):
+            raise identity
+        return identity
+
+    def _identify(self, weights: Weights) -> bytes | UsageError:
         settings = self._settings
         adapters = settings.lora if weights.role == "target" else settings.draft_lora
         kinds = settings.cache_type_k, settings.cache_type_v, settings.flash_attn
-        return identify([(weights.path, 1.0), *adapters], kinds)
+        try:
+            return identify([(weights.path, 1.0), *adapters], kinds)
+        except UsageError as error:
+            return error
 
     def close(self) -> None:
         """Free all of them."""
         for context in self._contexts.values():
             context.close()
-        self._contexts = {}
+        self._contexts, self._saved = {}, {}
 
     def _options(self, need: Need) -> ContextOptions:
         settings = self._settings
