@@ -1,6 +1,6 @@
 """Whether --draft-tokens auto ever loses, and how near it comes to the best fixed length known in hindsight.
 
-    python -m benchmarks.auto --target big.gguf --draft small.gguf        (or --draft lookup)
+    python -m benchmarks.auto --target big.gguf --draft small.gguf        (or --draft lookup,small.gguf)
 
 In each cell plain decoding, fixed lengths and auto take turns in one process; every figure is a median of speeds as
 multiples of the plain run of the same turn. "oracle" is what no schedule of lengths could beat on the acceptances
@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from specdec_cli.catalog import Pair
+from specdec_cli.catalog import Pair, to_draft
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.drafters.model import ModelDrafter
@@ -72,14 +72,15 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", type=Path, required=True)
-    parser.add_argument("--draft", required=True, help="a path, or lookup")
+    parser.add_argument("--draft", required=True, help="as for specdec generate")
     parser.add_argument("--max-tokens", type=int, default=160)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--prompts", nargs="+", choices=PROMPTS, default=list(PROMPTS))
     parser.add_argument("--temperatures", nargs="+", choices=CHAINS, default=list(CHAINS))
     arguments = parser.parse_args()
-    pair = Pair(arguments.target, "lookup" if arguments.draft == "lookup" else Path(arguments.draft))
-    print(f"{pair.target.name} + {Path(arguments.draft).name}: speed as a multiple of plain decoding\n")
+    pair = Pair(arguments.target, to_draft(arguments.draft, Path()))
+    drafts = ", ".join(Path(each).name for each in arguments.draft.split(","))
+    print(f"{pair.target.name} + {drafts}: speed as a multiple of plain decoding\n")
     print(f"{'T':<3}{'text':<7}{'plain':>10}" + "".join(f"{f'γ={n}':>7}" for n in FIXED) + f"{'auto':>8}{'oracle':>8}")
     ratios = []
     with Session(pair, ModelSettings(), Listener(progress=lambda *_: None, notice=print)) as session:

@@ -17,6 +17,7 @@ from specdec_cli.commands.chat import chat
 from specdec_cli.commands.generate import generate
 from specdec_cli.commands.models import models
 from specdec_cli.commands.table import table
+from specdec_cli.commands.theory import theory
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
 COMMANDS = ("generate", "chat", "models", "table")
@@ -35,6 +36,7 @@ app.command(no_args_is_help=False)(generate)
 app.command(no_args_is_help=False)(chat)
 app.add_typer(models, name="models")
 app.add_typer(table, name="table")
+app.command(no_args_is_help=True)(theory)
 
 
 @app.callback()

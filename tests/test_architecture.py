@@ -18,7 +18,7 @@ LAYERS = [
     {"cli"},
     {"commands"},
     {"chat"},
-    {"answer", "conversation", "table_making"},
+    {"answer", "conversation", "table_making", "theory_view"},
     {"telling", "answer_json", "table_learning", "prompt"},
     {"question"},
     {"session"},

@@ -59,7 +59,7 @@ def save(path: Path, saved: Saved) -> None:
     if has_chat(path):
         load(path)
     try:
-        replace_file(path, to_bytes(saved))
+        replace_file(path, to_bytes(saved), private=True)
     except OSError as error:
         raise UsageError(f"cannot write session {path}: {error.strerror or error}") from error
 

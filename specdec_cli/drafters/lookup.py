@@ -8,6 +8,7 @@ frequent continuation: 54.6 against 53.7 % of the matched tokens of Python's own
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
 from typing import Final
 
 from specdec_cli.core.decode import StopRule
@@ -15,6 +16,7 @@ from specdec_cli.core.noise import Chance
 from specdec_cli.core.past import Past
 from specdec_cli.core.verify import Proposal
 from specdec_cli.drafters.certain import continues, copied
+from specdec_cli.drafters.replacements import Guess, Replacements
 from specdec_cli.drafters.suffixes import Follower, Match, SuffixAutomaton, joined
 
 SHORTEST: Final = 2
@@ -46,8 +48,12 @@ class LookupDrafter:
         self._read(context)
         here, there = self._text.longest(), self._elsewhere.match()
         index, match = (self._material, there) if there.length > here.length else (self._text, here)
-        guesses = _onwards(index.tokens, match) if match.length >= SHORTEST else ()
-        return copied(self.name, guesses, past, enough)
+        if match.length < SHORTEST:
+            return copied(self.name, (), past, enough)
+        guesses: list[Guess] = []
+        proposal = copied(self.name, self._onwards(index.tokens, match, guesses), past, enough)
+        self._replacements.propose(self._text.tokens, index.tokens, match.length, guesses[: len(proposal.tokens)])
+        return proposal
 
     def rewind(self, length: int) -> None:
         """See `Drafter.rewind`. What is indexed stays, as long as the next context is like it."""
@@ -59,12 +65,20 @@ class LookupDrafter:
         for token in context[len(self._text.tokens) :]:
             self._text.append(token)
             self._elsewhere.read(token)
+        self._replacements.read(self._text.tokens)
         self._sure = len(context)
 
     def _start_over(self) -> None:
         self._text = SuffixAutomaton()
         self._elsewhere = Follower(self._material)
+        self._replacements = Replacements()
         self._sure = 0
+
+    def _onwards(self, tokens: Sequence[int], match: Match, guesses: list[Guess]) -> Iterator[tuple[int, float]]:
+        """What follows `match` in `tokens`, with what the text replaces in it; `guesses` takes note of all."""
+        for guess in self._replacements.copy(tokens, _places(tokens, match)):
+            guesses.append(guess)
+            yield guess.token, confidence(match.length + len(guesses) - 1)
 
 
 def confidence(length: int) -> float:
@@ -76,10 +90,9 @@ def confidence(length: int) -> float:
     return (length - 0.5) / (length + 2)
 
 
-def _onwards(tokens: Sequence[int], match: Match) -> Iterator[tuple[int, float]]:
-    """What follows `match` up to a separator; beyond the last token it repeats, as the copy of it would."""
-    length = match.length
-    period = len(tokens) - match.place
-    while (token := tokens[match.place + (length - match.length) % period]) >= 0:
-        yield token, confidence(length)
-        length += 1
+def _places(tokens: Sequence[int], match: Match) -> Iterator[int]:
+    """Where what follows `match` is, up to a separator; beyond the last token it repeats, as the copy of it would."""
+    for place in cycle(range(match.place, len(tokens))):
+        if tokens[place] < 0:
+            return
+        yield place

@@ -30,6 +30,9 @@ class ModelDrafter:
     """
 
     name: str = "model"
+    is_free: bool = False
+    """Whether a step costs next to nothing, so that it is taken before it is asked for: how sure the next token will
+    be is then known before it is drawn."""
 
     def __init__(self, model: Model, chain: SamplingChain, *, vocabulary: int, capacity: int) -> None:
         self._model = model
@@ -53,14 +56,17 @@ class ModelDrafter:
         if self.exhausted:
             return proposal
         unseen = self._readable(context[self._model.length :])
-        while not enough(proposal) and self._model.length + len(unseen) <= self._capacity:
+        while (self.is_free or not enough(proposal)) and self._model.length + len(unseen) <= self._capacity:
             row = self._model.extend(unseen, rows=1)[0][: self._vocabulary]
             try:
                 q = self._chain.distribution(row, past)
             except NothingAllowedError:  # a dead end for the draft, not for the target
                 break
+            confidence = confidence_of(q, row, past.mask)
+            if self.is_free and enough(proposal.expecting(confidence)):
+                break
             token = chance.draft(len(proposal.tokens), q)
-            proposal = proposal.followed_by(token, q, confidence_of(q, row, past.mask))
+            proposal = proposal.followed_by(token, q, confidence)
             past = past.followed_by(token)
             unseen = [token]
         return proposal

@@ -15,6 +15,7 @@ class TableDrafter(ModelDrafter):
     """Draws from what `table` says, after the sampling chain. `vocabulary` is the number of ids that the target has."""
 
     name = "table"
+    is_free = True
 
     def __init__(self, table: NgramTable, chain: SamplingChain, *, vocabulary: int) -> None:
         shared = min(table.vocabulary, vocabulary)

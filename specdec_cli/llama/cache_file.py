@@ -71,7 +71,7 @@ def write_cache(path: Path, identity: bytes, saved: Saved) -> None:
     parts = head, array("i", saved.tokens).tobytes(), saved.state
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, b"".join((*parts, _digest(*parts))))
+        replace_file(path, b"".join((*parts, _digest(*parts))), private=True)
     except OSError as error:
         raise UsageError(f"cannot write cache {path}: {error.strerror or error}") from error
 

@@ -8,6 +8,7 @@ import pytest
 from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.noise import Noise
 from specdec_cli.core.past import Past
+from specdec_cli.drafters import replacements
 from specdec_cli.drafters.lookup import SHORTEST, LookupDrafter, confidence
 from tests.drafters.masks import InTurn
 from tests.drafters.test_suffixes import slow_match
@@ -82,7 +83,8 @@ def test_confidence_grows_with_the_match_and_with_what_was_proposed_since() -> N
     assert (min(known) > 0, max(known) < 1) == (True, True)
 
 
-def test_it_agrees_with_a_search_of_the_whole_context_while_the_text_grows() -> None:
+def test_it_agrees_with_a_search_of_the_whole_context_while_the_text_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacements, "SURE", 1000)
     rng = np.random.default_rng(2)
     for vocabulary in (2, 3, 6):
         drafter = LookupDrafter()

@@ -13,7 +13,7 @@ from specdec_cli.core.draft_length import FixedLength
 from specdec_cli.core.ngram_counts import count, observe
 from specdec_cli.core.noise import ChanceSource, Noise
 from specdec_cli.core.past import Past
-from specdec_cli.core.verify import RULES
+from specdec_cli.core.verify import RULES, Proposal
 from specdec_cli.drafters.table import TableDrafter, TableModel
 from tests.core.reference import plain_law
 from tests.drafters.masks import InTurn
@@ -46,6 +46,29 @@ def test_it_draws_from_the_row_of_what_it_drafted_before() -> None:
         assert [q.at(each) for each in range(4)] == pytest.approx(expected.tolist(), rel=1e-5)
         text.append(token)
     assert proposal.source == "table"
+
+
+def test_how_sure_it_is_is_known_before_a_token_is_drawn() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def enough(proposal: Proposal) -> bool:
+        asked.append((len(proposal.tokens), len(proposal.confidences)))
+        return len(proposal.tokens) == 2
+
+    proposal = TableDrafter(TABLE, IN_FLOAT64, vocabulary=4).propose((0, 1), Past(), enough, CHANCE)
+    assert asked == [(0, 1), (1, 2), (2, 3)]
+    for q, confidence in zip(proposal.distributions, proposal.confidences, strict=False):
+        assert confidence == pytest.approx(q.collision)
+
+
+def test_what_it_peeked_at_is_no_part_of_the_text() -> None:
+    drafter = TableDrafter(TABLE, GREEDY, vocabulary=4)
+    assert drafter.propose((0, 1), Past(), FixedLength(0), CHANCE).tokens == ()
+    again = drafter.propose((0, 1, 2), Past(), FixedLength(2), CHANCE)
+    assert (
+        again.tokens
+        == TableDrafter(TABLE, GREEDY, vocabulary=4).propose((0, 1, 2), Past(), FixedLength(2), CHANCE).tokens
+    )
 
 
 def test_greedy_it_says_what_followed_most_often() -> None:

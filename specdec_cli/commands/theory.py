@@ -1,0 +1,74 @@
+"""`specdec theory`: what a draft should bring, before anything is run."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from specdec_cli.commands import options
+from specdec_cli.commands.option_kinds import number, option, whole
+from specdec_cli.errors import EXIT_OK, UsageError
+
+THEORY: Final = "Draft and target"
+DEAREST: Final = 1000
+DEFAULT_LENGTH: Final = 12
+HINT: Final = "numbers by commas, such as 1,1.5,1.6, or a file of them: the cost of a pass over 1, 2, 3 … tokens"
+
+
+def _share(flag: str, high: float) -> Any:
+    return number(float, flag, 0, high)
+
+
+Alpha = Annotated[
+    float, option("--alpha", panel=THEORY, metavar="A", parser=_share("--alpha", 1), help="How often a guess is kept, 0..1.")
+]
+Step = Annotated[
+    float,
+    option("--c", panel=THEORY, metavar="C", parser=_share("--c", DEAREST), help="Cost of a drafted token in plain steps."),
+]
+Passes = Annotated[
+    str | None,
+    option("--v", panel=THEORY, metavar="V", help="Cost of passes over 1, 2, … tokens: N,N,… or FILE. Default: all 1."),
+]
+Longest = Annotated[int, whole("-k", "--draft-tokens", low=0, high=128, panel=THEORY, help="Show lengths up to N.")]
+
+
+def theory(
+    alpha: Alpha,
+    c: Step = 0,
+    v: Passes = None,
+    draft_tokens: Longest = DEFAULT_LENGTH,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Predict what speculation brings: tokens a round, what they cost, and the best draft length.
+
+    [b]Examples[/b]
+
+    specdec theory --alpha 0.8 --c 0.04
+
+    specdec theory --alpha 0.75 --c 0.25 --v 1,1.5,1.6,1.75,1.9,2.1
+    """
+    from specdec_cli.theory_view import predict, to_json, to_table
+
+    prediction = predict(alpha, c, read_passes(v), draft_tokens)
+    typer.echo(to_json(prediction) if json else to_table(prediction), nl=False)
+    return EXIT_OK
+
+
+def read_passes(given: str | None) -> tuple[float, ...]:
+    """v(1), v(2), … from text or a file; all 1 if nothing is given, which is the classic formula.
+
+    Raises:
+        UsageError: it holds something else than positive numbers, or nothing.
+    """
+    if given is None:
+        return (1.0, 1.0)
+    text = Path(given).read_text("utf-8", "replace") if Path(given).is_file() else given
+    try:
+        passes = tuple(float(each) for each in text.replace(",", " ").split())
+    except ValueError:
+        raise UsageError(f"--v {given:.80} is not a list of numbers", hint=HINT) from None
+    if not passes or not all(0 < each < float("inf") for each in passes):
+        raise UsageError(f"--v {given:.80} needs one positive number at least, and no other kind", hint=HINT)
+    return passes
