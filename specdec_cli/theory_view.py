@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """All draft lengths that were asked about, and the best of them; 0 is plain decoding. `ceiling` is None for α = 1."""
+    """All draft lengths that were asked about, 0 being plain decoding, and the `best`. `ceiling` is None for α = 1."""
 
     alpha: float
     rows: tuple[Row, ...]

@@ -20,11 +20,12 @@ def _share(flag: str, high: float) -> Any:
 
 
 Alpha = Annotated[
-    float, option("--alpha", panel=THEORY, metavar="A", parser=_share("--alpha", 1), help="How often a guess is kept, 0..1.")
+    float,
+    option("--alpha", panel=THEORY, metavar="A", parser=_share("--alpha", 1), help="How often a guess is kept, 0..1."),
 ]
 Step = Annotated[
     float,
-    option("--c", panel=THEORY, metavar="C", parser=_share("--c", DEAREST), help="Cost of a drafted token in plain steps."),
+    option("--c", panel=THEORY, metavar="C", parser=_share("--c", DEAREST), help="A drafted token in plain steps."),
 ]
 Passes = Annotated[
     str | None,

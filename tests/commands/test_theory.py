@@ -46,7 +46,9 @@ def test_costs_come_in_any_unit_and_from_a_file(capsys: Captured, tmp_path: Path
     path = tmp_path / "v.txt"
     path.write_text("20 30\n32\n", "utf-8")
     from_file = predicted(capsys, "--alpha", 0.7, "--c", 0.1, "--v", path)
-    assert speed_ups(from_file) == pytest.approx(speed_ups(predicted(capsys, "--alpha", 0.7, "--c", 0.1, "--v", "1,1.5,1.6")))
+    assert speed_ups(from_file) == pytest.approx(
+        speed_ups(predicted(capsys, "--alpha", 0.7, "--c", 0.1, "--v", "1,1.5,1.6"))
+    )
 
 
 def test_a_guess_that_is_always_right_has_no_ceiling(capsys: Captured) -> None:
