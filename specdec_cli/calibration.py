@@ -32,7 +32,7 @@ LENGTHS: Final = (1, 2, 4, 8, LONGEST + 1, 3, 6, 5, 12, 7, 10, 14, 9, 11, 13, 15
 NEEDED: Final = 5
 """How many of them must be; those that time does not suffice for lie on the line between their neighbours."""
 SECONDS: Final = 3.0
-"""For each model."""
+"""For each model, but for the first `NEEDED` lengths, which are measured however long they take."""
 SWEEPS: Final = 6
 UNSTEADY: Final = 2.0
 """Passes over as many tokens that differ by so much are those of a busy machine: used, and not kept."""
@@ -73,7 +73,7 @@ class Measured:
 
 
 def measure(target: Context, drafts: Mapping[str, Context], token: int) -> Measured:
-    """Costs of passes of empty contexts over `token`; what they held before is gone, and they are empty afterwards.
+    """Costs of passes over `token`, behind up to `CONTEXT` of it. What the contexts held is gone, and they end empty.
 
     Raises:
         KeyboardInterrupt: Ctrl-C.

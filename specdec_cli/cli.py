@@ -20,7 +20,7 @@ from specdec_cli.commands.table import table
 from specdec_cli.commands.theory import theory
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
-COMMANDS = ("generate", "chat", "models", "table")
+COMMANDS = ("generate", "chat", "models", "table", "theory")
 REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""Who drafts for a loaded pair: a model (of any vocabulary), lookup, a predicted text, or a chain of them."""
+"""Who drafts for a loaded pair: a model (of any vocabulary), lookup, a predicted text, a table, or a chain of them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Session:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Of the target's vocabulary, for `specdec_cli.memory`; 0.1 s that only `--memory` should take."""
+        """Of the target's vocabulary, for `specdec_cli.memory`; 0.1 s that only who needs it should take."""
         return read_vocabulary(self.pair.target, "target").fingerprint
 
     def chain(self, given: Mapping[str, Any]) -> SamplingChain:

@@ -43,7 +43,7 @@ def chat(
     debug: options.Debug = False,
     version: options.Version = False,
 ) -> int:
-    """Talk with the target, at the draft's pace.
+    """Talk with the target, sped up by the draft.
 
     At a terminal /help lists what else a line can do. From a pipe each line is a message, and stdout gets the answers.
 

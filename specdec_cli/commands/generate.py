@@ -32,7 +32,7 @@ def generate(
     debug: options.Debug = False,
     version: options.Version = False,
 ) -> int:
-    """Answer a prompt: the target's words, at the draft's pace.
+    """Answer a prompt with the target, sped up by the draft.
 
     [b]Examples[/b]
 

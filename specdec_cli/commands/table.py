@@ -17,7 +17,7 @@ TABLE: Final = "Table"
 MEGABYTE: Final = 1_000_000
 ANSWER_TOKENS: Final = 320
 
-table = typer.Typer(help="Tables of n-grams, the quickest drafts of all.", no_args_is_help=True)
+table = typer.Typer(help="Tables of n-grams, drafts that need no model.", no_args_is_help=True)
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Texts to learn from; - is standard input.")]
 Tables = Annotated[list[Path], typer.Argument(metavar="TABLE", help="Tables of one vocabulary.")]

@@ -65,7 +65,10 @@ def read_passes(given: str | None) -> tuple[float, ...]:
     """
     if given is None:
         return (1.0, 1.0)
-    text = Path(given).read_text("utf-8", "replace") if Path(given).is_file() else given
+    try:
+        text = Path(given).read_text("utf-8", "replace") if Path(given).is_file() else given
+    except (OSError, ValueError):  # no name that a file could have, or one that cannot be read
+        text = given
     try:
         passes = tuple(float(each) for each in text.replace(",", " ").split())
     except ValueError:

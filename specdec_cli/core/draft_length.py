@@ -1,4 +1,4 @@
-"""When a block is long enough. A rule sees the drafted prefix only, never the token that would come next."""
+"""When a block is long enough. A rule sees the drafted prefix and how sure the drafter is, never the next token."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ ROUNDS: Final = 60
 """Recent rounds that tell what time is worth."""
 PRIOR_ROUNDS: Final = 8
 """How many plain rounds the first belief is worth that time brings no more than plain decoding does."""
+FIRST_WORD: Final = 0.6
+"""The chance that the first token of all is kept, as a share of what any other's is believed to be: how an answer
+begins is the hardest to guess, and where drafting pays only if nearly all is right, one miss would put it off."""
 FIRST_WAIT, LONGEST_WAIT = 40, 640
 """Plain rounds until a draft that does not pay is tried again: ever more, as long as it goes on not to pay."""
 TRIAL_SHARE: Final = 0.015
@@ -54,7 +57,7 @@ class AdaptiveLength:
         """Whether `proposal` is long enough."""
         length, drafter = len(proposal.tokens), self._drafter(proposal.source)
         if length == 0:
-            self._reach = [1.0]
+            self._reach = [1.0 if self._recent else FIRST_WORD]
         while len(self._reach) <= length:
             self._reach.append(self._reach[-1] * drafter.acceptance(proposal.confidences[len(self._reach) - 1]))
         return not (self._pays(proposal, self._reach[length]) or (length == 0 and self._is_due(proposal.source)))

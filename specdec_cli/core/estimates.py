@@ -17,7 +17,7 @@ MEMORY: Final = 60.0
 """Examples that a mean remembers, older ones fading."""
 BELIEF: Final = 8.0
 """Examples that the first belief about a bucket is worth: that its drafter is right as often as it is sure."""
-FIRST_SURVIVAL, SURVIVAL_BELIEF = 0.95, 2.0
+FIRST_SURVIVAL, SURVIVAL_BELIEF = 0.93, 3.0
 """The first belief about every place in a block, and the examples that it is worth: little is soon corrected, and it
 makes a start worth while wherever a good draft would pay. Replayed, 0.9 worth 4 started too late at dear targets."""
 RULE_BELIEF, RULE_MEMORY = 60.0, 600.0

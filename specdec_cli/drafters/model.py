@@ -22,7 +22,7 @@ LIKELIEST: Final = 64
 
 
 class ModelDrafter:
-    """Draws every token from the draft's own distribution, after the target's sampling chain.
+    """Draws every token from the draft's own distribution after `chain`: the target's, at the draft's temperature.
 
     `vocabulary` is the number of ids that both models know. What the draft has beyond it is padding and
     never drawn; what the target has beyond it the draft reads as another token, since a guess may rest on
