@@ -50,9 +50,9 @@ class _Mean:
         self.sum *= share
         self.weight *= share
 
-    @property
-    def value(self) -> float:
-        return (self.prior * self.belief + self.sum) / (self.belief + self.weight)
+    def value(self, share: float = 1.0) -> float:
+        """The mean, if this `share` of what was seen were kept."""
+        return (self.prior * self.belief + self.sum * share) / (self.belief + self.weight * share)
 
 
 class DrafterEstimate:
@@ -69,6 +69,7 @@ class DrafterEstimate:
         self.idle, self.wait = 0, first_wait
         self._waits = first_wait, longest_wait
         self._patience = FIRST_PATIENCE
+        self._kept_share = 1.0  # of what was seen, after the rounds without a draft since it last was added to
 
     def acceptance(self, confidence: float) -> float:
         """The chance that a token is kept of which the drafter is so sure, 0..1, all before it being kept."""
@@ -80,6 +81,8 @@ class DrafterEstimate:
 
     def learn(self, confidences: Sequence[float], overlaps: Sequence[float], accepted: int) -> None:
         """Of the examined tokens of a block: Σ min(p, q) of each, and how sure the drafter was; how many were kept."""
+        if overlaps:
+            self._forget()
         for place, (confidence, overlap) in enumerate(zip(confidences, overlaps, strict=False), 1):
             self._by_confidence[_bucket(confidence)].add(overlap)
             self._at(place).add(overlap)
@@ -92,8 +95,7 @@ class DrafterEstimate:
         """A round is over that emitted `emitted` tokens, after a block of this drafter or without one."""
         if not drafted:
             self.idle += 1
-            for mean in (*self._by_confidence, *self._by_place):
-                mean.fade(1 - 1 / self._patience)
+            self._kept_share *= 1 - 1 / self._patience
             self.unseen += emitted
             return
         more = 2.0 if self.idle else 0.5
@@ -103,8 +105,13 @@ class DrafterEstimate:
         self.idle = 0
         self.unseen = 2 if all_kept else 1
 
+    def _forget(self) -> None:
+        for mean in (*self._by_confidence, *self._by_place):
+            mean.fade(self._kept_share)
+        self._kept_share = 1.0
+
     def _kept(self, overlap: _Mean) -> float:
-        return min(1.0, overlap.value * self._by_rule.value)
+        return min(1.0, overlap.value(self._kept_share) * self._by_rule.value())
 
     def _at(self, place: int) -> _Mean:
         while len(self._by_place) < place:
