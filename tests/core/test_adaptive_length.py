@@ -125,15 +125,29 @@ def block(length: AdaptiveLength, confidences: list[float], *, ahead: bool) -> P
     return proposal
 
 
+def begun(costs: Costs) -> AdaptiveLength:
+    """A length whose text has a first word."""
+    length = AdaptiveLength(costs)
+    length.learn(Proposal(source="another"), Verdict(0, 1, Kind.BONUS, ()))
+    return length
+
+
+def test_the_first_word_of_a_text_is_drafted_where_much_pays_and_not_where_nearly_all_must_be_right() -> None:
+    dear, cheap = (Costs(tuple(1 + slope * n for n in range(LONGEST + 1))) for slope in (0.7, 0.2))
+    assert block(AdaptiveLength(dear), [0.95] * 4, ahead=False).tokens == ()
+    assert len(block(begun(dear), [0.95] * 4, ahead=False).tokens) > 0
+    assert len(block(AdaptiveLength(cheap), [0.95] * 4, ahead=False).tokens) > 0
+
+
 def test_a_drafter_that_knows_how_sure_it_will_be_starts_only_where_that_pays() -> None:
-    length = AdaptiveLength(Costs(tuple(1 + 0.6 * n for n in range(LONGEST + 1))))
+    length = begun(Costs(tuple(1 + 0.6 * n for n in range(LONGEST + 1))))
     assert block(length, [0.1] * 4, ahead=False).tokens == (1,), "the first token shows it"
     assert block(length, [0.1] * 4, ahead=True).tokens == ()
     assert block(length, [0.95] * 4, ahead=True).tokens == (1, 1, 1, 1)
 
 
 def test_where_recent_rounds_brought_much_a_dear_token_is_no_longer_worth_its_time() -> None:
-    length = AdaptiveLength(Costs((1.0, 1.0, *(1 + 0.7 * n for n in range(1, LONGEST)))))
+    length = begun(Costs((1.0, 1.0, *(1 + 0.7 * n for n in range(1, LONGEST)))))
     assert len(block(length, [0.95] * 4, ahead=False).tokens) > 1
     one = Proposal(source="lookup").followed_by(1, SURE_TOKEN, 0.95)
     for _ in range(60):

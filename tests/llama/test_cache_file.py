@@ -99,7 +99,7 @@ def test_another_file_is_not_a_cache(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_cache_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, content: bytes) -> None:
+    def full(path: Path, content: bytes, *, private: bool) -> None:
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "target.cache"
