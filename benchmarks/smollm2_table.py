@@ -2,8 +2,9 @@
 
     python -m benchmarks.smollm2_table --target SmolLM2-135M-Instruct.Q4_1.gguf --output tables/smollm2.ngrams
 
-Three quarters of an hour on one core. The prompts are the first of all topics in all forms, shuffled. The first part writes the file,
-and each further part extends it, so that a run that is broken off leaves a table that is good for something.
+Three quarters of an hour on one core. The prompts are the first of all topics in all forms, shuffled. The first part
+writes the file, and each further part extends it, so that a run that is broken off leaves a table that is good for
+something.
 """
 
 from __future__ import annotations

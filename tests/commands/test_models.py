@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 import pytest
@@ -19,6 +16,7 @@ from specdec_cli.errors import ModelError
 from specdec_cli.pairs import check as pair_check
 from specdec_cli.pairs import entries as pair_entries
 from specdec_cli.pairs import pulling as pair_pulling
+from tests.commands.test_generate import Outcome
 from tests.pty_process import PtyProcess
 from tests.toy_gguf import attention_toy
 
@@ -45,18 +43,6 @@ draft = { repo = "o/r", file = "small.gguf" }
 target = "target.gguf"
 draft = "lookup,draft.gguf"
 """
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        assert self.out.count("\n") == 1, "one value on one line"
-        return json.loads(self.out)
 
 
 Models = Callable[..., Outcome]
