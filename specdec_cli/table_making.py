@@ -147,7 +147,7 @@ def _nothing_answered(error: SpecdecError) -> SpecdecError:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait for nothing: what took an hour to learn is counted and written within seconds."""
+    """Ignore Ctrl-C meanwhile: what took an hour to learn is counted and written within seconds."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

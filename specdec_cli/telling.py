@@ -107,8 +107,8 @@ def name_weights(weights: Weights) -> str:
 
 def _advice(generation: Generation, session: Session) -> str | None:
     """Why drafting does not pay, if it does not and the costs are known."""
-    costs = session.known_costs()
-    if costs is None or not generation.draft_tokens:
+    costs = session.known_costs() if generation.draft_tokens else None
+    if costs is None:
         return None
     counters, source = generation.counters, ModelDrafter.name if session.draft else LookupDrafter.name
     if counters.by_source:
