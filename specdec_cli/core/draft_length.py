@@ -49,7 +49,8 @@ class AdaptiveLength:
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
         self._estimates: dict[str, DrafterEstimate] = {}
-        self._recent: deque[tuple[int, float]] = deque(maxlen=ROUNDS)
+        self._recent: deque[tuple[int, float]] = deque()
+        self._tokens, self._time = PRIOR_ROUNDS, float(PRIOR_ROUNDS)  # of the recent rounds
         self._rate = 1.0
         self._reach: list[float] = [1.0]
 
@@ -67,12 +68,19 @@ class AdaptiveLength:
         emitted, length, source = verdict.accepted + 1, len(proposal.tokens), proposal.source
         drafter = self._drafter(source)
         cost = self._costs.verify(length + 1) + self._costs.draft(source, length, drafter.unseen)
-        self._recent.append((emitted, cost))
-        tokens, time = (sum(each) + PRIOR_ROUNDS for each in zip(*self._recent, strict=True))
-        self._rate = max(1.0, tokens / time)
-        drafter.learn(proposal.confidences, verdict.overlaps, verdict.accepted)
+        self._count(emitted, cost)
+        if length:
+            drafter.learn(proposal.confidences, verdict.overlaps, verdict.accepted)
         for name, estimate in self._estimates.items():
             estimate.note(drafted=name == source and length > 0, emitted=emitted, all_kept=verdict.accepted == length)
+
+    def _count(self, tokens: int, time: float) -> None:
+        self._recent.append((tokens, time))
+        self._tokens, self._time = self._tokens + tokens, self._time + time
+        if len(self._recent) > ROUNDS:
+            oldest, its_time = self._recent.popleft()
+            self._tokens, self._time = self._tokens - oldest, self._time - its_time
+        self._rate = max(1.0, self._tokens / self._time)
 
     def _drafter(self, source: str) -> DrafterEstimate:
         if source not in self._estimates:
