@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,6 +13,7 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST
 from specdec_cli.generation import Request
+from specdec_cli.llama.context import Context
 from specdec_cli.session import Session
 from specdec_cli.settings import ModelSettings
 from tests.engine import GREEDY, Notices, answer, loaded, opened
@@ -31,6 +34,31 @@ def test_every_length_has_a_time_and_the_caches_are_left_empty(attention_pair: P
         assert target.length == draft.length == 0
     assert len(costs.target) == len(costs.drafts["model"]) == LONGEST + 1
     assert min(*costs.target, *costs.drafts["model"]) > 0
+
+
+class ClockedContext:
+    """Takes n seconds for a pass over n tokens, in its own time: but for each fourth pass, which takes half, and each
+    fifth, which something else on the machine draws out."""
+
+    size = 100
+
+    def __init__(self) -> None:
+        self.length, self.now, self.passes = 0, 0.0, 0
+
+    def extend(self, tokens: Sequence[int], rows: int) -> None:
+        self.length += len(tokens)
+        self.passes += bool(tokens)
+        self.now += len(tokens) / 1000 * (0.5 if self.passes % 4 == 0 else 5 if self.passes % 5 == 0 else 1)
+
+    def rewind(self, length: int) -> None:
+        self.length = length
+
+
+def test_costs_are_what_passes_usually_take_not_the_least_or_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ClockedContext()
+    monkeypatch.setattr("specdec_cli.calibration.time.perf_counter", lambda: context.now)
+    costs = calibration.measure(cast(Context, context), {}, 65).costs
+    assert [costs.verify(length) for length in range(1, LONGEST + 2)] == pytest.approx(list(range(1, LONGEST + 2)))
 
 
 def test_what_a_cache_held_before_is_not_in_the_way(attention_pair: Pair) -> None:
