@@ -17,6 +17,7 @@ from specdec_cli.core.logprobs import TokenLogprobs
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.stats import Counters, Timing
+from specdec_cli.core.step import Observer, RoundSeconds, Step
 from specdec_cli.core.text import Segment, TextStream
 from specdec_cli.core.verify import RULES, Kind
 from specdec_cli.drafters.chain import ExhaustibleDrafter
@@ -73,7 +74,7 @@ class Generation:
     Without a `length` of blocks it is plain decoding. `draft` is the context of a draft model, None for a drafter
     that has none. Both contexts may hold any earlier text: what the prompt shares with it is not evaluated again.
     Prompt and answer have `context_size` tokens together at most, even if `target` has room for more. `notice` is
-    told of a draft that was outgrown in every round.
+    told of a draft that was outgrown in every round, and `watch` of each round with all that decided on it.
 
     Raises:
         ModelError: llama.cpp failed, or another answer has begun; what was yielded before stays valid.
@@ -94,6 +95,7 @@ class Generation:
         interrupt: Interrupt,
         load_seconds: float,
         notice: Callable[[str], None],
+        watch: Callable[[Step], object] | None = None,
     ) -> None:
         self.prompt_tokens = len(prompt)
         self.context_size = context_size
@@ -113,6 +115,8 @@ class Generation:
         self._tokenizer = tokenizer
         self._interrupt = interrupt
         self._notice = notice
+        adaptive = length if isinstance(length, AdaptiveLength) else None
+        self._observer = None if watch is None else Observer(watch, adaptive)
         self._last_kind = Kind.BONUS
         self._text: TextStream[Kind] = TextStream(request.stops)
         self._told: list[str] = []
@@ -180,10 +184,12 @@ class Generation:
     def _rounds(self) -> Generator[Round, None, None]:
         room = self.context_size - self.prompt_tokens
         request = self.request
-        rule = RULES[request.rule]
+        rule, observer = RULES[request.rule], self._observer
+        noise = rule.noise(request.noise_seed)
         common: Any = {
             "chain": request.chain,
-            "noise": rule.noise(request.noise_seed),
+            "noise": noise if observer is None else observer.witness(noise),
+            "watch": None if observer is None else observer.see,
             "budget": min(room, request.max_tokens or room),
             "is_end": self._tokenizer.is_end,
             "mask": self._mask,
@@ -203,6 +209,7 @@ class Generation:
         if round_ is None:
             return None
         segments, round_ = self._to_text(round_)
+        place = self.prompt_tokens + self.counters.tokens
         self.counters.add(round_)
         self.logprobs += round_.logprobs
         self.tokens += round_.tokens
@@ -213,7 +220,10 @@ class Generation:
         verifying = self._target.seconds - verify
         self.timing.draft += drafting
         self.timing.verify += verifying
-        self.timing.sample += time.perf_counter() - started - drafting - verifying
+        sampling = time.perf_counter() - started - drafting - verifying
+        self.timing.sample += sampling
+        if self._observer is not None:
+            self._observer.finish(place, round_, segments, RoundSeconds(drafting, verifying, sampling))
         return segments
 
     def _to_text(self, round_: Round) -> tuple[list[Segment[Kind]], Round]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST, AdaptiveLength, FixedLength
 from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.core.step import Step
 from specdec_cli.drafters.chain import ExhaustibleDrafter
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.drafting import DraftModel, Material, open_drafter
@@ -92,8 +93,12 @@ class Session:
         """
         return encode_infill(self.target, self.tokenizer, before, after)
 
-    def generate(self, prompt: Sequence[int], request: Request) -> Generation:
+    def generate(
+        self, prompt: Sequence[int], request: Request, watch: Callable[[Step], object] | None = None
+    ) -> Generation:
         """An answer to `prompt`, produced as it is iterated. It ends the one before, and goes on from its caches.
+
+        `watch` is told of each round, with all that decided on it.
 
         Raises:
             UsageError: the prompt is empty or does not fit the context, or the grammar cannot be used.
@@ -105,7 +110,7 @@ class Session:
         self._end_answer()
         try:
             with self.interrupt:
-                self._answer = self._open(prompt, request)
+                self._answer = self._open(prompt, request, watch)
             self.interrupt.check()
         finally:
             self.interrupt.lower()
@@ -116,7 +121,7 @@ class Session:
             self._answer.close()
             self._answer = None
 
-    def _open(self, prompt: Sequence[int], request: Request) -> Generation:
+    def _open(self, prompt: Sequence[int], request: Request, watch: Callable[[Step], object] | None) -> Generation:
         held = self._caches.size(self.target)
         alone, size = (self._context_size(len(prompt), request.max_tokens, each) for each in (0, held))
         length = self.draft_tokens(request)
@@ -142,6 +147,7 @@ class Session:
             interrupt=self.interrupt,
             load_seconds=self.load_seconds,
             notice=self._notice_once,
+            watch=watch,
         )
 
     def _notice_once(self, message: str) -> None:

@@ -55,6 +55,10 @@ Learn = Callable[[Proposal, Verdict], object]
 """Who is told of every block and what became of it, for later rounds."""
 
 
+Watch = Callable[[Proposal, Scores, Chance, Verdict], object]
+"""Who looks on: called once a round is decided, while the target's rows still hold."""
+
+
 class Drafter(Protocol):
     """Proposes tokens together with the distributions that it drew them from. `name` is how statistics call it."""
 
@@ -124,6 +128,7 @@ def autoregress(
     is_end: Callable[[int], bool],
     mask: Mask | None = None,
     logprobs: int | None = None,
+    watch: Watch | None = None,
 ) -> Generator[Round, None, None]:
     """Plain decoding: the reference that `speculate` is measured against and must equal in distribution.
 
@@ -135,7 +140,10 @@ def autoregress(
     past = Past(context, window=chain.window, mask=mask)
     for index in range(budget):
         scores = Scores(target.extend(context[target.length :], rows=1), chain, past, ())
-        token = noise.round(index, len(context)).emit(0, scores(0))
+        chance = noise.round(index, len(context))
+        token = chance.emit(0, scores(0))
+        if watch is not None:
+            watch(Proposal(), scores, chance, Verdict(0, token, Kind.BONUS, ()))
         if token == NO_TOKEN or is_end(token):
             yield Round(0, 0, None, (), (), ended=True)
             return
@@ -158,6 +166,7 @@ def speculate(
     rule: Rule | None = None,
     mask: Mask | None = None,
     logprobs: int | None = None,
+    watch: Watch | None = None,
 ) -> Generator[Round, None, None]:
     """Speculative decoding: tokens distributed exactly as those of `autoregress`, several a target pass.
 
@@ -175,6 +184,8 @@ def speculate(
             rows = target.extend([*context[target.length :], *proposal.tokens], rows=len(proposal.tokens) + 1)
             scores = Scores(rows, chain, past, proposal.tokens)
             verdict = rule.verify(proposal, scores, chance)
+            if watch is not None:
+                watch(proposal, scores, chance, verdict)
             if learn is not None:
                 learn(proposal, verdict)
             round_ = _until_end(_record(proposal, verdict, scores, logprobs), is_end, scores)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 from typing import Final
 
 from specdec_cli.core.costs import Costs
@@ -36,6 +38,25 @@ class FixedLength:
         return len(proposal.tokens) >= self.tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is expected of a block: the `tokens` that its round emits, and its `cost` in plain steps.
+
+    `kept[i]` is the chance that its first i + 1 tokens are kept. `rate` is ρ, what time is worth: tokens for each
+    plain step. A block was worth its while if `gain` is above that of an empty one, 1 - ρ.
+    """
+
+    kept: tuple[float, ...]
+    tokens: float
+    cost: float
+    rate: float
+
+    @property
+    def gain(self) -> float:
+        """Tokens more than the same time brings elsewhere."""
+        return self.tokens - self.rate * self.cost
+
+
 class AdaptiveLength:
     """Draft as long as another token is worth its time, and not at all where plain decoding is faster.
 
@@ -58,21 +79,36 @@ class AdaptiveLength:
         """Whether `proposal` is long enough."""
         length, drafter = len(proposal.tokens), self._drafter(proposal.source)
         if length == 0:
-            self._reach = [1.0 if self._recent else FIRST_WORD]
+            self._reach = [self._beginning]
         while len(self._reach) <= length:
             self._reach.append(self._reach[-1] * drafter.acceptance(proposal.confidences[len(self._reach) - 1]))
         return not (self._pays(proposal, self._reach[length]) or (length == 0 and self._is_due(proposal.source)))
+
+    def outlook(self, proposal: Proposal) -> Outlook:
+        """What is expected of `proposal` before it is learned from."""
+        length, source = len(proposal.tokens), proposal.source
+        drafter = self._drafter(source)
+        chances = (drafter.acceptance(confidence) for confidence in proposal.confidences[:length])
+        kept = tuple(accumulate(chances, mul, initial=self._beginning))[1:]
+        return Outlook(kept, 1 + sum(kept), self._cost(source, length), self._rate)
 
     def learn(self, proposal: Proposal, verdict: Verdict) -> None:
         """Take note of what became of `proposal`; see `core.decode.Learn`."""
         emitted, length, source = verdict.accepted + 1, len(proposal.tokens), proposal.source
         drafter = self._drafter(source)
-        cost = self._costs.verify(length + 1) + self._costs.draft(source, length, drafter.unseen)
-        self._count(emitted, cost)
+        self._count(emitted, self._cost(source, length))
         if length:
             drafter.learn(proposal.confidences, verdict.overlaps, verdict.accepted)
         for name, estimate in self._estimates.items():
             estimate.note(drafted=name == source and length > 0, emitted=emitted, all_kept=verdict.accepted == length)
+
+    @property
+    def _beginning(self) -> float:
+        """The chance that a block is kept before it begins, so to say."""
+        return 1.0 if self._recent else FIRST_WORD
+
+    def _cost(self, source: str, length: int) -> float:
+        return self._costs.verify(length + 1) + self._costs.draft(source, length, self._drafter(source).unseen)
 
     def _count(self, tokens: int, time: float) -> None:
         self._recent.append((tokens, time))
