@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -56,12 +56,32 @@ Draft = Source | DraftKind | tuple[Source, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A target and its draft: files here, or a drafter that needs none. `draft_tokens` None is the default, auto."""
+    """A target and its draft: files here, or a drafter that needs none. What is None is not said: defaults hold.
+
+    `draft_temperature` is auto, same or a number. `machine` is where `specdec tune` found what depends on one, None
+    where the user did; see `specdec_cli.llama.processor.this_machine`.
+    """
 
     target: Path
     draft: Draft
     draft_tokens: DraftTokens | None = None
     name: str | None = None
+    rule: str | None = None
+    draft_temperature: str | None = None
+    threads: int | None = None
+    draft_threads: int | None = None
+    batch_size: int | None = None
+    machine: str | None = None
+
+    @property
+    def of_its_machine(self) -> dict[str, int | str]:
+        """What is said that makes sense on one machine alone: how far to draft, threads and batch size."""
+        names = ("draft_tokens", "threads", "draft_threads", "batch_size")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def anywhere(self) -> Pair:
+        """The same without `of_its_machine`."""
+        return replace(self, **dict.fromkeys(self.of_its_machine), machine=None)  # type: ignore[arg-type]
 
     @property
     def drafters(self) -> tuple[Source, ...]:
@@ -89,7 +109,8 @@ class NotFetchedError(ModelError):
 def find_pair(name: str | None, config: Path | None, draft: Draft | None = None) -> Pair:
     """The pair `name`, or the default pair, its draft replaced by `draft` if that is given.
 
-    `config` replaces the user's own models.toml. A draft length belongs to the draft that it was chosen for.
+    `config` replaces the user's own models.toml. Length, temperature and threads of a draft belong to the one that they
+    were chosen for; a rule and what holds for the target stay.
 
     Raises:
         UsageError: no such pair, or a models.toml is wrong.
@@ -104,7 +125,20 @@ def find_pair(name: str | None, config: Path | None, draft: Draft | None = None)
         raise NotFetchedError(missing.source, chosen, config) from None
     if not isinstance(target, Path):
         raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
-    return Pair(target, given, entry.get("draft_tokens") if draft is None else None, chosen)
+    of_draft = entry if draft is None else {}
+    heat = of_draft.get("draft_temperature")
+    return Pair(
+        target,
+        given,
+        of_draft.get("draft_tokens"),
+        chosen,
+        rule=entry.get("rule"),
+        draft_temperature=None if heat is None else str(heat),
+        threads=entry.get("threads"),
+        draft_threads=of_draft.get("draft_threads"),
+        batch_size=entry.get("batch_size"),
+        machine=entry.get("tuned", {}).get("machine"),
+    )
 
 
 def to_source(source: Any, folder: Path) -> Path | DraftKind:

@@ -74,7 +74,7 @@ def _open_one(
         return LookupDrafter(material.remembered)
     if isinstance(source, PredictedText):
         return TextDrafter(material.predictions[source.path])
-    chain = to_draft_chain(request.chain, request.draft_temperature)
+    chain = to_draft_chain(request.chain, request.draft_temperature or "auto")
     if isinstance(source, NgramFile):
         return TableDrafter(material.tables[source.path], chain, vocabulary=material.vocabulary)
     assert model is not None

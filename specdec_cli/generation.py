@@ -40,11 +40,12 @@ class Grammar:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an answer should be like. `draft_tokens` None is the pair's own or auto, `max_tokens` None as many as fit.
+    """What an answer should be like. `max_tokens` None is as many as fit.
 
-    `rule` is one of `core.verify.RULES`. `draft_temperature` is auto, same or a number. `logprobs` is how many
-    of the best alternatives to report for each token, None for nothing of the kind. Answers of one `seed` have
-    noise that is independent of each other's if their `turn` differs.
+    `draft_tokens`, `rule`, one of `core.verify.RULES`, and `draft_temperature`, which is auto, same or a number, are
+    what the pair says where they are None, or else the defaults; see `Session.complete`. `logprobs` is how many of
+    the best alternatives to report for each token, None for nothing of the kind. Answers of one `seed` have noise
+    that is independent of each other's if their `turn` differs.
     """
 
     chain: SamplingChain
@@ -52,8 +53,8 @@ class Request:
     draft_tokens: DraftTokens | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
-    rule: str = DEFAULT_RULE
-    draft_temperature: str = "auto"
+    rule: str | None = None
+    draft_temperature: str | None = None
     grammar: Grammar | None = None
     logprobs: int | None = None
     turn: int = 0
@@ -109,9 +110,9 @@ class Generation:
         self.request = request
         self._length = length
         self._mask = mask
-        self._target = target
+        self.target = target
         self._drafter = drafter
-        self._draft = draft
+        self.draft = draft
         self._tokenizer = tokenizer
         self._interrupt = interrupt
         self._notice = notice
@@ -175,8 +176,8 @@ class Generation:
     def _read_prompt(self) -> None:
         """Let both caches hold all of the prompt but its last token."""
         started = time.perf_counter()
-        keep_shared(self._target, self._prompt[:-1])
-        self._target.extend(self._prompt[self._target.length : -1], rows=0)
+        keep_shared(self.target, self._prompt[:-1])
+        self.target.extend(self._prompt[self.target.length : -1], rows=0)
         if self._drafter is not None:
             self._drafter.prefill(self._prompt)
         self.timing.prompt = time.perf_counter() - started
@@ -184,7 +185,7 @@ class Generation:
     def _rounds(self) -> Generator[Round, None, None]:
         room = self.context_size - self.prompt_tokens
         request = self.request
-        rule, observer = RULES[request.rule], self._observer
+        rule, observer = RULES[request.rule or DEFAULT_RULE], self._observer
         noise = rule.noise(request.noise_seed)
         common: Any = {
             "chain": request.chain,
@@ -196,14 +197,14 @@ class Generation:
             "logprobs": request.logprobs,
         }
         if self._drafter is None or self._length is None:
-            return autoregress(self._target, self._prompt, **common)
+            return autoregress(self.target, self._prompt, **common)
         length = self._length
         learn = length.learn if isinstance(length, AdaptiveLength) else None
-        return speculate(self._target, self._drafter, self._prompt, **common, enough=length, learn=learn, rule=rule)
+        return speculate(self.target, self._drafter, self._prompt, **common, enough=length, learn=learn, rule=rule)
 
     def _tell(self, rounds: Iterator[Round]) -> list[Segment[Kind]] | None:
         """The text of the next round, counted and timed; None if the budget is spent."""
-        draft, verify = self._draft.seconds if self._draft else 0.0, self._target.seconds
+        draft, verify = self.draft.seconds if self.draft else 0.0, self.target.seconds
         started = time.perf_counter()
         round_ = next(rounds, None)
         if round_ is None:
@@ -216,8 +217,8 @@ class Generation:
         self.rounds.append(round_)
         if round_.ended or self._text.stopped:
             self.finish_reason = "stop"
-        drafting = self._draft.seconds - draft if self._draft else 0.0
-        verifying = self._target.seconds - verify
+        drafting = self.draft.seconds - draft if self.draft else 0.0
+        verifying = self.target.seconds - verify
         self.timing.draft += drafting
         self.timing.verify += verifying
         sampling = time.perf_counter() - started - drafting - verifying

@@ -8,5 +8,14 @@ LONGEST_DRAFT: Final = 128
 DraftTokens = int | Literal["auto"]
 """A draft length as users give it."""
 
+RULES: Final = ("token", "block", "coupled")
+"""The names of `core.verify.RULES`."""
+
 DEFAULT_RULE: Final = "block"
 """Of `core.verify.RULES`: it keeps the most tokens at every temperature measured (`benchmarks/rules.py`)."""
+
+MOST_THREADS: Final = 512
+"""Of a model."""
+
+LARGEST_BATCH: Final = 2**16
+"""Prompt tokens in a pass."""

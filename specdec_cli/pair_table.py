@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from dataclasses import dataclass
@@ -9,10 +10,27 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from specdec_cli.core.sampling.ranges import RANGES
 from specdec_cli.errors import UsageError
-from specdec_cli.limits import LONGEST_DRAFT
+from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS, RULES
 
-PAIR_KEYS: Final = ("target", "draft", "draft_tokens", "notes")
+PAIR_KEYS: Final = (
+    "target",
+    "draft",
+    "draft_tokens",
+    "rule",
+    "draft_temperature",
+    "threads",
+    "draft_threads",
+    "batch_size",
+    "notes",
+    "tuned",
+)
+COUNTS: Final = {"threads": MOST_THREADS, "draft_threads": MOST_THREADS, "batch_size": LARGEST_BATCH}
+"""Keys that are whole numbers from 1, and the highest of each."""
+TUNED_TEXTS: Final = ("date", "machine", "reason")
+TUNED_NUMBERS: Final = ("plain", "speculative", "speed_up", "lowest", "highest")
+"""What `specdec tune` writes down of its measurements: tokens a second, and how many times plain decoding."""
 TOP_KEYS: Final = ("default", "pairs")
 SOURCE_KEYS: Final = {
     "package": ("package", "file", "size", "licence"),
@@ -77,7 +95,26 @@ class _Check:
         length = entry.get("draft_tokens", 0)
         valid = length == "auto" or (type(length) is int and 0 <= length <= LONGEST_DRAFT)
         self.that(valid, "draft_tokens", where, f'must be "auto" or a whole number in 0..{LONGEST_DRAFT}')
+        self.that(entry.get("rule", RULES[0]) in RULES, "rule", where, f"must be one of {', '.join(RULES)}")
+        low, high, _ = RANGES["temperature"]
+        heat = entry.get("draft_temperature", "auto")
+        valid = heat in ("auto", "same") or (_is_number(heat) and low <= heat <= high)
+        self.that(valid, "draft_temperature", where, f'must be "auto", "same" or a number in {low}..{high}')
+        for key, most in COUNTS.items():
+            count = entry.get(key, 1)
+            self.that(type(count) is int and 1 <= count <= most, key, where, f"must be a whole number in 1..{most}")
         self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
+        self.tuned(entry.get("tuned", {}), where)
+
+    def tuned(self, tuned: Any, where: tuple[str, ...]) -> None:
+        self.that(isinstance(tuned, dict), "tuned", where, "must be a table")
+        inside = (*where, "tuned")
+        self.keys(tuned, TUNED_TEXTS + TUNED_NUMBERS, inside)
+        for key in TUNED_TEXTS:
+            self.that(isinstance(tuned.get(key, ""), str), key, inside, "must be text")
+        for key in TUNED_NUMBERS:
+            figure = tuned.get(key, 0)
+            self.that(_is_number(figure) and figure >= 0, key, inside, "must be a number from 0")
 
     def source(self, source: Any, key: str, where: tuple[str, ...]) -> None:
         if isinstance(source, str):
@@ -120,6 +157,10 @@ class _Check:
             if longest < len(names) and names == wanted[: len(names)]:
                 found, longest = number, len(names)
         return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _is(pattern: re.Pattern[str], text: Any) -> bool:

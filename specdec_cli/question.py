@@ -22,14 +22,15 @@ from specdec_cli.settings import ModelSettings
 class Wishes:
     """What the user says of an answer. `chain` holds only what is said, see `specdec_cli.sampling_settings`.
 
-    `draft_temperature` is auto, same or a number; `grammar` is a GBNF file, `json_schema` a file or the schema.
+    `draft_temperature` is auto, same or a number, None like `rule` for the pair's; `grammar` is a GBNF file,
+    `json_schema` a file or the schema.
     """
 
     chain: Mapping[str, Any]
-    rule: str
+    rule: str | None
     seed: int
     draft_tokens: DraftTokens | None
-    draft_temperature: str
+    draft_temperature: str | None
     max_tokens: int | None
     stops: tuple[str, ...]
     grammar: Path | None

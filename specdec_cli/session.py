@@ -26,12 +26,12 @@ from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.caches import Caches, Need
 from specdec_cli.llama.chat_template import Message, encode_messages
 from specdec_cli.llama.context import Context
-from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.llama.gguf import read_vocabulary
 from specdec_cli.llama.grammar import load_grammar
 from specdec_cli.llama.infill import encode_infill
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.loading import load_pair
+from specdec_cli.pairs.here import as_it_holds_here, to_defaults, to_settings
 from specdec_cli.sampling_settings import to_chain
 from specdec_cli.settings import SETTINGS_OF_SPEED, Listener, ModelSettings
 
@@ -40,11 +40,10 @@ class Session:
     """A pair, loaded by `specdec_cli.loading`, whose errors it raises."""
 
     def __init__(self, pair: Pair, settings: ModelSettings, listener: Listener) -> None:
-        self.pair = pair
-        threads = settings.threads or usable_cpus()
-        self.settings = replace(settings, threads=threads, draft_threads=settings.draft_threads or threads)
-        self.interrupt = Interrupt()
         self._listener = listener
+        self.pair = pair = as_it_holds_here(pair, listener.notice)
+        self.settings = to_settings(settings, pair)
+        self.interrupt = Interrupt()
         self.costs: Costs | None = None
         self.remembered: Sequence[Sequence[int]] = ()
         self._answer: Generation | None = None
@@ -110,7 +109,7 @@ class Session:
         self._end_answer()
         try:
             with self.interrupt:
-                self._answer = self._open(prompt, request, watch)
+                self._answer = self._open(prompt, self.complete(request), watch)
             self.interrupt.check()
         finally:
             self.interrupt.lower()
@@ -121,10 +120,19 @@ class Session:
             self._answer.close()
             self._answer = None
 
+    def change_threads(self, threads: int, draft_threads: int, batch_size: int) -> None:
+        """Let later answers run so; the models stay loaded, and their caches are emptied."""
+        self._end_answer()
+        self._caches.close()
+        self.settings = replace(self.settings, threads=threads, draft_threads=draft_threads, batch_size=batch_size)
+        self._caches = Caches(self.settings, self.interrupt, self._loaded.weights)
+        self.costs = None
+
     def _open(self, prompt: Sequence[int], request: Request, watch: Callable[[Step], object] | None) -> Generation:
         held = self._caches.size(self.target)
         alone, size = (self._context_size(len(prompt), request.max_tokens, each) for each in (0, held))
-        length = self.draft_tokens(request)
+        length = request.draft_tokens
+        assert length is not None
         longest = LONGEST if length == "auto" else length
         mask: Mask | None = None
         if request.grammar is not None:
@@ -133,7 +141,7 @@ class Session:
         costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
         for complaint in self._caches.restore():  # measuring empties them
             self._listener.notice(f"{complaint}: going on without it")
-        drafter = self._open_drafter(request, draft) if length else None
+        drafter = self.open_drafter(request, draft) if length else None
         return Generation(
             prompt=prompt,
             request=request,
@@ -155,12 +163,16 @@ class Session:
             self._noticed.add(message)
             self._listener.notice(message)
 
-    def draft_tokens(self, request: Request) -> DraftTokens:
-        """The draft length of `request`: its own, that of the pair, or auto; 0 without a draft."""
-        if not self.pair.drafters:
-            return 0
-        chosen = request.draft_tokens if request.draft_tokens is not None else self.pair.draft_tokens
-        return "auto" if chosen is None else chosen
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What holds where a request says nothing."""
+        return to_defaults(self.pair)
+
+    def complete(self, request: Request) -> Request:
+        """`request` with the `defaults` where it says nothing; without a draft its length is 0."""
+        said = {name: getattr(request, name) for name in self.defaults}
+        holds = {name: own if said[name] is None else said[name] for name, own in self.defaults.items()}
+        return replace(request, **(holds if self.pair.drafters else holds | {"draft_tokens": 0}))
 
     def known_costs(self) -> Costs | None:
         """The costs of this pair on this machine, if this or an earlier run measured them; it takes no time."""
@@ -185,7 +197,8 @@ class Session:
             )
         return self.costs
 
-    def _open_drafter(self, request: Request, draft: Context | None) -> ExhaustibleDrafter:
+    def open_drafter(self, request: Request, draft: Context | None) -> ExhaustibleDrafter:
+        """Who drafts for one answer, `draft` being the context of the draft model if there is one."""
         model = None
         if draft is not None and self.draft is not None:
             shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+DEFAULT_BATCH: Final = 2048
+"""Prompt tokens in a pass."""
+
 SETTINGS_OF_SPEED: Final = (
     "threads",
     "draft_threads",
@@ -23,11 +26,14 @@ SETTINGS_OF_SPEED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How the two models are loaded. None: threads are the usable CPUs, layers all go to a GPU if there is one."""
+    """How the two models are loaded. None: what the pair says, else `DEFAULT_BATCH` and as many threads as usable CPUs.
+
+    Layers all go to a GPU if there is one.
+    """
 
     threads: int | None = None
     draft_threads: int | None = None
-    batch_size: int = 2048
+    batch_size: int | None = None
     ctx_size: int | None = None
     gpu_layers: int | None = None
     draft_gpu_layers: int | None = None

@@ -25,6 +25,7 @@ target = "/models/other.gguf"
 """
 
 
+NO_HEAT = '"draft_temperature" in [pairs.a] must be "auto", "same" or a number in 0..100'
 NO_LENGTH = '"draft_tokens" in [pairs.a] must be "auto" or a whole number'
 
 
@@ -144,6 +145,38 @@ def _hub(more: str, repo: str = "o/r", file: str = "f") -> str:
         ('[pairs.a]\ntarget = "x"\ndraft_tokens = -1', 3, NO_LENGTH),
         ('[pairs.a]\ntarget = "x"\ndraft_tokens = 1.5', 3, NO_LENGTH),
         ('[pairs.a]\ntarget = "x"\ndraft_tokens = true', 3, NO_LENGTH),
+        ('[pairs.a]\ntarget = "x"\nrule = "greedy"', 3, '"rule" in [pairs.a] must be one of token, block, coupled'),
+        ('[pairs.a]\ntarget = "x"\nrule = 1', 3, '"rule" in [pairs.a] must be one of token, block, coupled'),
+        ('[pairs.a]\ntarget = "x"\nrule = []', 3, '"rule" in [pairs.a] must be one of token, block, coupled'),
+        ('[pairs.a]\ntarget = "x"\ndraft_temperature = "hot"', 3, NO_HEAT),
+        ('[pairs.a]\ntarget = "x"\ndraft_temperature = -1', 3, NO_HEAT),
+        ('[pairs.a]\ntarget = "x"\ndraft_temperature = nan', 3, NO_HEAT),
+        ('[pairs.a]\ntarget = "x"\ndraft_temperature = true', 3, NO_HEAT),
+        ('[pairs.a]\ntarget = "x"\ndraft_temperature = [1]', 3, NO_HEAT),
+        ('[pairs.a]\ntarget = "x"\nthreads = 0', 3, '"threads" in [pairs.a] must be a whole number in 1..512'),
+        ('[pairs.a]\ntarget = "x"\ndraft_threads = "2"', 3, '"draft_threads" in [pairs.a] must be a whole number'),
+        (
+            '[pairs.a]\ntarget = "x"\nbatch_size = true',
+            3,
+            '"batch_size" in [pairs.a] must be a whole number in 1..65536',
+        ),
+        ('[pairs.a]\ntarget = "x"\ntuned = "fast"', 3, '"tuned" in [pairs.a] must be a table'),
+        (
+            '[pairs.a]\ntarget = "x"\ntuned = { day = 1 }',
+            3,
+            '"day" in [pairs.a.tuned] is not a known key; known are date',
+        ),
+        ('[pairs.a]\ntarget = "x"\ntuned = { date = 2026 }', 3, '"date" in [pairs.a.tuned] must be text'),
+        (
+            '[pairs.a]\ntarget = "x"\n[pairs.a.tuned]\nplain = "x"',
+            4,
+            '"plain" in [pairs.a.tuned] must be a number from 0',
+        ),
+        (
+            '[pairs.a]\ntarget = "x"\ntuned = { speed_up = inf }',
+            3,
+            '"speed_up" in [pairs.a.tuned] must be a number from 0',
+        ),
         ('[pairs.a]\ntarget = "x"\nnotes = 1', 3, '"notes" in [pairs.a] must be text'),
         ('[pairs."a b"]\ntarget = "x"\nnotse = ""', 3, '"notse" in [pairs.a b] is not a known key'),
         ('[pairs."a.b"]\ntarget = "x"\nnotse = ""', 3, '"notse" in [pairs.a.b] is not a known key'),
@@ -267,3 +300,49 @@ def test_a_draft_length_out_of_range_is_refused_with_its_line_and_range(home: Pa
     config = _config(home, f'[pairs.p]\ntarget = "big.gguf"\ndraft_tokens = {length}\n')
     with pytest.raises(UsageError, match=r':3: "draft_tokens" in \[pairs.p\] must be "auto" or a whole .* in 0..128'):
         find_pair("p", config)
+
+
+TUNED = """
+[pairs.p]
+target = "big.gguf"
+draft = "small.gguf"
+draft_tokens = 3
+rule = "token"
+draft_temperature = 0.5
+threads = 4
+draft_threads = 2
+batch_size = 512
+tuned = { machine = "Toy, 8 CPUs", date = "2026-11-30", plain = 10.0, speculative = 13.5, speed_up = 1.35 }
+"""
+
+
+def test_a_pair_says_how_it_runs(home: Path) -> None:
+    assert find_pair("p", _config(home, TUNED)) == Pair(
+        home / "big.gguf",
+        home / "small.gguf",
+        3,
+        "p",
+        rule="token",
+        draft_temperature="0.5",
+        threads=4,
+        draft_threads=2,
+        batch_size=512,
+        machine="Toy, 8 CPUs",
+    )
+
+
+def test_what_belongs_to_a_draft_goes_with_it_and_what_belongs_to_the_target_stays(home: Path) -> None:
+    pair = find_pair("p", _config(home, TUNED), "lookup")
+    assert (pair.draft_tokens, pair.draft_temperature, pair.draft_threads) == (None, None, None)
+    assert (pair.rule, pair.threads, pair.batch_size, pair.machine) == ("token", 4, 512, "Toy, 8 CPUs")
+
+
+@pytest.mark.parametrize(("written", "read"), [('"auto"', "auto"), ('"same"', "same"), ("0", "0"), ("1.25", "1.25")])
+def test_a_draft_temperature_is_a_word_or_a_number(home: Path, written: str, read: str) -> None:
+    config = _config(home, f'[pairs.p]\ntarget = "big.gguf"\ndraft_temperature = {written}\n')
+    assert find_pair("p", config).draft_temperature == read
+
+
+def test_elsewhere_a_pair_keeps_what_is_about_its_models(home: Path) -> None:
+    pair = find_pair("p", _config(home, TUNED)).anywhere()
+    assert pair == Pair(home / "big.gguf", home / "small.gguf", None, "p", rule="token", draft_temperature="0.5")

@@ -377,3 +377,46 @@ def test_sessions_give_their_memory_back(attention_pair: Pair) -> None:
     gc.collect()
     assert resident() - before < 8_000_000
     assert threading.active_count() <= threads + 1
+
+
+def test_a_request_says_what_holds_then_the_pair_then_the_default(attention_pair: Pair) -> None:
+    own = replace(attention_pair, draft_tokens=3, rule="token", draft_temperature="same")
+    with _open(own) as session:
+        held = session.complete(_request())
+        assert (held.draft_tokens, held.rule, held.draft_temperature) == (3, "token", "same")
+        held = session.complete(_request(draft_tokens=0, rule="coupled", draft_temperature="0.5"))
+        assert (held.draft_tokens, held.rule, held.draft_temperature) == (0, "coupled", "0.5")
+        generation = session.generate(session.prompt_from_text("x"), _request(max_tokens=3))
+        assert generation.request == session.complete(_request(max_tokens=3)), "what JSON and traces show"
+    with _open(attention_pair) as session:
+        held = session.complete(_request())
+        assert (held.draft_tokens, held.rule, held.draft_temperature) == ("auto", "block", "auto")
+    with _open(replace(attention_pair, draft="none", draft_tokens=3)) as session:
+        assert session.complete(_request()).draft_tokens == 0
+
+
+def test_the_rule_of_a_pair_decides_how_its_drafts_are_verified(attention_pair: Pair) -> None:
+    wishes: dict[str, Any] = {"chain": UNFILTERED, "max_tokens": 40, "draft_tokens": 4}
+    token = answer(attention_pair, rule="token", **wishes).text
+    assert answer(replace(attention_pair, rule="token"), **wishes).text == token
+    assert answer(attention_pair, **wishes).text != token
+
+
+def test_threads_of_a_pair_that_was_tuned_elsewhere_are_left_out_and_that_is_told(attention_pair: Pair) -> None:
+    memory = Notices()
+    own = replace(attention_pair, name="toys", threads=3, batch_size=64, machine="Other, 99 CPUs")
+    with Session(own, ModelSettings(), memory.listener) as session:
+        assert (session.settings.threads, session.settings.batch_size) != (3, 64)
+    assert [notice.startswith('"toys" was tuned on Other, 99 CPUs') for notice in memory.notices] == [True]
+    with Session(replace(own, machine=None), ModelSettings(), memory.listener) as session:
+        assert (session.settings.threads, session.settings.draft_threads, session.settings.batch_size) == (3, 3, 64)
+
+
+def test_threads_may_change_between_answers_and_change_nothing_that_is_said(attention_pair: Pair) -> None:
+    with _open(attention_pair) as session:
+        prompt, said = session.prompt_from_text("x"), []
+        for threads, draft_threads, batch_size in ((1, 1, 64), (2, 1, 8), (1, 1, 64)):
+            session.change_threads(threads, draft_threads, batch_size)
+            generation = session.generate(prompt, _request(max_tokens=20, draft_tokens=4))
+            said.append("".join(segment.text for segments in generation for segment in segments))
+    assert said[0] == said[1] == said[2]

@@ -125,9 +125,10 @@ def _switch(name: str, value: str) -> bool:
 def set_draft(chat: Chat, *, on: bool) -> None:
     """Draft as before it was switched off, or not at all."""
     length = find(chat.choices, LENGTH)
-    now = getattr(chat.wished, length.field)
-    if on is (now == 0):
-        chat.wish(changed(chat.wished, length, chat.draft_tokens if on else 0))
+    now, own = getattr(chat.wished, length.field), chat.session.defaults[length.field]
+    if on is ((own if now is None else now) == 0):
+        before = "auto" if chat.draft_tokens is None and own == 0 else chat.draft_tokens
+        chat.wish(changed(chat.wished, length, before if on else 0))
         chat.draft_tokens = None if on else now
 
 
@@ -135,9 +136,8 @@ def settings(chat: Chat) -> dict[str, Any]:
     """All that /set knows, by name, with the values that hold."""
     chain = to_settings(chat.session.chain(chat.conversation.wishes.chain))
     said = {each: getattr(chat.wished, each.field) for each in chat.choices}
-    values = {each.name: chain.get(each.field) if value is None else value for each, value in said.items()}
-    if values[LENGTH] is None:
-        values[LENGTH] = chat.session.pair.draft_tokens or "auto"
+    held = chain | chat.session.defaults
+    values = {each.name: held.get(each.field) if value is None else value for each, value in said.items()}
     values["draft"] = values[LENGTH] != 0 and bool(chat.session.pair.drafters)
     return values | {name: getattr(chat.view, field) for name, field in VIEW.items()}
 

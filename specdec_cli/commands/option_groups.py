@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, get_type_hints
 from specdec_cli.commands import options
 from specdec_cli.commands import sampling_options as sampling
 from specdec_cli.errors import UsageError
-from specdec_cli.limits import DEFAULT_RULE
 
 if TYPE_CHECKING:
     from specdec_cli.catalog import Pair
@@ -55,10 +54,10 @@ class AnswerOptions:
     max_tokens: options.MaxTokens = -1
     stop: options.Stop = None
     draft_tokens: options.DraftTokens = None
-    rule: sampling.Rule = DEFAULT_RULE
+    rule: sampling.Rule = None
     seed: sampling.Seed = -1
     temperature: sampling.Temperature = None
-    draft_temperature: sampling.DraftTemperature = "auto"
+    draft_temperature: sampling.DraftTemperature = None
     top_k: sampling.TopK = None
     top_p: sampling.TopP = None
     min_p: sampling.MinP = None
@@ -120,7 +119,7 @@ class EngineOptions:
     ctx_size: options.CtxSize = None
     threads: options.Threads = None
     draft_threads: options.DraftThreads = None
-    batch_size: options.BatchSize = 2048
+    batch_size: options.BatchSize = None
     recalibrate: options.Recalibrate = False
     gpu_layers: options.GpuLayers = None
     draft_gpu_layers: options.DraftGpuLayers = None

@@ -11,10 +11,10 @@ from specdec_cli.commands.option_kinds import LARGEST_SEED, choice, number, opti
 from specdec_cli.core.sampling.order import DEFAULT_ORDER, to_samplers
 from specdec_cli.core.sampling.ranges import LARGEST_BIAS, RANGES
 from specdec_cli.errors import UsageError
+from specdec_cli.limits import RULES
 
 SAMPLING: Final = "Sampling (llama.cpp's defaults, unless the model file has its own)"
 REPETITION: Final = "Against repetition"
-RULES: Final = ("token", "block", "coupled")
 
 
 def _real(name: str, *, panel: str = SAMPLING, help: str) -> Any:
@@ -52,14 +52,14 @@ def _draft_temperature(given: str) -> str:
 
 
 Rule = Annotated[
-    str,
+    str | None,
     choice(
         "--rule",
         RULES,
         panel=SAMPLING,
         metavar="RULE",
         help="How drafts are verified, all lossless: token, block (keeps most), or coupled (a seed gives the same "
-        "text with any draft and none).",
+        "text with any draft and none). Default: the pair's, or block.",
     ),
 ]
 Seed = Annotated[
@@ -68,13 +68,14 @@ Seed = Annotated[
 ]
 Temperature = Annotated[float | None, _real("temperature", help="0: greedy, up to 100. Default: 0.8.")]
 DraftTemperature = Annotated[
-    str,
+    str | None,
     option(
         "--draft-temperature",
         panel=SAMPLING,
         metavar="HEAT",
         parser=_draft_temperature,
-        help="Of the draft, which never changes the text's distribution: auto (0.85 of the target's), same, a number.",
+        help="Of the draft, which never changes the text's distribution: auto (0.85 of the target's), same, a number. "
+        "Default: the pair's, or auto.",
     ),
 ]
 TopK = Annotated[int | None, _count("top_k", help="Only the N most likely; 0: all. Default: 40.")]

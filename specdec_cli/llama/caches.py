@@ -12,7 +12,7 @@ from specdec_cli.llama.context import Context
 from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.weights import Weights
-from specdec_cli.settings import ModelSettings
+from specdec_cli.settings import DEFAULT_BATCH, ModelSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Caches:
         threads = settings.threads if need.weights.role == "target" else settings.draft_threads
         return ContextOptions(
             size=need.size,
-            batch=settings.batch_size,
+            batch=settings.batch_size or DEFAULT_BATCH,
             rows=need.rows,
             snapshots=0 if need.weights.can_roll_back else need.snapshots,
             threads=threads or 1,

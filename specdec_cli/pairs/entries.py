@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from specdec_cli.catalog import (
 from specdec_cli.llama.machine import memory
 from specdec_cli.pair_list import Catalog, own_table, read_catalog
 
+SETTINGS: Final = ("rule", "draft_temperature", "threads", "draft_threads", "batch_size")
+"""What a pair may say of how it runs besides the draft length."""
 SHARE_ON_TOP: Final = 0.1
 BYTES_ON_TOP: Final = 500_000_000
 """What caches at the default context and the computation add to the files, roughly; `specdec models check` reckons."""
@@ -48,7 +51,10 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A pair with the models.toml that names it; both are None for files given by hand. `drafters` are in order."""
+    """A pair with the models.toml that names it; both are None for files given by hand. `drafters` are in order.
+
+    `settings` are those of `SETTINGS` that it says, and `tuned` what `specdec tune` measured.
+    """
 
     name: str | None
     table: Path | None
@@ -59,6 +65,8 @@ class Entry:
     drafters: tuple[str, ...]
     draft_tokens: int | str | None
     notes: str
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    tuned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[ModelFile, ...]:
@@ -130,6 +138,8 @@ def _to_entry(catalog: Catalog, name: str, config: Path | None) -> Entry:
         drafters=drafters,
         draft_tokens=value.get("draft_tokens"),
         notes=value.get("notes", ""),
+        settings={key: value[key] for key in SETTINGS if key in value},
+        tuned=value.get("tuned", {}),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specdec_cli.pairs.check import Need, Report
-from specdec_cli.pairs.entries import Entry, ModelFile, label
+from specdec_cli.pairs.entries import SETTINGS, Entry, ModelFile, label
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
@@ -18,6 +18,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "draft": None if entry.draft is None else _file_to_json(entry.draft),
         "drafters": list(entry.drafters),
         "draft_tokens": entry.draft_tokens,
+        **{name: entry.settings.get(name) for name in SETTINGS},
+        "tuned": dict(entry.tuned) or None,
         "size": entry.size,
         "here": all(each.here for each in entry.files),
         "fits": entry.fits,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from specdec_cli.pairs.check import Need, Report, gigabytes
 from specdec_cli.pairs.entries import Entry, ModelFile, label
 from specdec_cli.terminal import ONE_LINE
 
 UNKNOWN: Final = "?"
+THREADS: Final = {"threads": "of the target", "draft_threads": "of the draft"}
 ANSWERS: Final = {True: "yes", False: "no", None: UNKNOWN}
 WAYS_BACK: Final = {
     "attention": "by leaving tokens out of its attention",
@@ -29,6 +30,7 @@ def to_details(entry: Entry) -> str:
         lines.append(_line("drafters" if entry.draft else "draft", ", ".join(entry.drafters) or "none"))
     length = "auto" if entry.draft_tokens is None else entry.draft_tokens
     lines.append(_line("length", f"{length} tokens a round" if length != "auto" else "auto"))
+    lines += list(_setting_lines(entry))
     lines.append(
         _line(
             "size", f"{size_in_words(entry.size)}; on this machine: {here_in_words(entry)}; fits: {ANSWERS[entry.fits]}"
@@ -79,6 +81,34 @@ def _file_lines(title: str, file: ModelFile) -> Iterator[str]:
     pinned = file.hub and {"revision": file.hub.revision, "SHA-256": file.hub.sha256}
     if pinned and any(pinned.values()):
         yield _line("", ", ".join(f"{what} {value}" for what, value in pinned.items() if value))
+
+
+def _setting_lines(entry: Entry) -> Iterator[str]:
+    settings, tuned = entry.settings, entry.tuned
+    if "rule" in settings:
+        yield _line("rule", str(settings["rule"]))
+    if "draft_temperature" in settings:
+        yield _line("heat", f"{settings['draft_temperature']}, of the draft")
+    threads = [f"{settings[key]} {role}" for key, role in THREADS.items() if key in settings]
+    if threads:
+        yield _line("threads", ", ".join(threads))
+    if "batch_size" in settings:
+        yield _line("batch", f"{settings['batch_size']} prompt tokens in a pass")
+    if tuned:
+        yield _line("tuned", f"{tuned.get('date', UNKNOWN)} on {tuned.get('machine', UNKNOWN)}")
+        yield from (_line("", each) for each in _measured(tuned))
+
+
+def _measured(tuned: Mapping[str, Any]) -> Iterator[str]:
+    """What `specdec tune` measured, as far as it is written down."""
+    if {"plain", "speculative", "speed_up"} <= tuned.keys():
+        ends = f" ({tuned['lowest']:.2f} to {tuned['highest']:.2f})" if {"lowest", "highest"} <= tuned.keys() else ""
+        yield (
+            f"plain {tuned['plain']:.1f} tokens/s, drafting {tuned['speculative']:.1f}: "
+            f"{tuned['speed_up']:.2f} × plain{ends}"
+        )
+    if "reason" in tuned:
+        yield tuned["reason"]
 
 
 def _need_lines(title: str, need: Need) -> Iterator[str]:

@@ -5,7 +5,8 @@ The only room that imports tomlkit, which the others need not wait for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ BEGINNING: Final = "# Your own pairs for specdec. They add to the shipped ones a
 def add_pair(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool) -> None:
     """Write the pair `name` into the models.toml `path`, which is made if it is not there.
 
+    Of a pair that it has already, lines that say the same as before stay as they are.
+
     Raises:
         UsageError: it has a pair of that name and `replace` is false; or it is wrong, or cannot be written.
     """
@@ -35,11 +38,24 @@ def add_pair(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool) 
             table = tomlkit.inline_table() if isinstance(pairs, InlineTable) else tomlkit.table()
         for key in set(table) - set(entry):
             del table[key]
-        for key, value in entry.items():
-            table[key] = _inline(value) if isinstance(value, Mapping) else value
-        pairs[name] = table
+        with _ending(table):
+            for key, value in entry.items():
+                if key not in table or table[key] != value:
+                    table[key] = _inline(value) if isinstance(value, Mapping) else value
+        if pairs.get(name) is not table:
+            pairs[name] = table
 
     _rewrite(path, change)
+
+
+def to_toml(name: str, entry: Mapping[str, Any]) -> str:
+    """The pair `name` as `add_pair` would write it into a new file."""
+    table = tomlkit.table()
+    for key, value in entry.items():
+        table[key] = _inline(value) if isinstance(value, Mapping) else value
+    pairs = tomlkit.table(is_super_table=True)
+    pairs[name] = table
+    return tomlkit.dumps({"pairs": pairs})
 
 
 def remove_pair(path: Path, name: str) -> None:
@@ -79,6 +95,16 @@ def _inline(value: Mapping[str, Any]) -> InlineTable:
     table = tomlkit.inline_table()
     table.update(value)
     return table
+
+
+@contextmanager
+def _ending(table: Table | InlineTable) -> Iterator[None]:
+    """Keep what stands behind the last key of `table` at its end: it is mostly about the table that follows."""
+    body, ending = table.value.body, []
+    while isinstance(table, Table) and body and body[-1][0] is None:
+        ending.append(body.pop())
+    yield
+    body.extend(reversed(ending))
 
 
 def _rewrite(path: Path, change: Callable[[tomlkit.TOMLDocument], str | None]) -> None:

@@ -147,6 +147,7 @@ def test_list_as_json_says_all_with_null_for_what_is_not_known(models: Models, h
         },
         "drafters": ["small.gguf"],
         "draft_tokens": None,
+        **dict.fromkeys(("rule", "draft_temperature", "threads", "draft_threads", "batch_size", "tuned")),
         "size": 30_400_000_000,
         "here": False,
         "fits": False,
@@ -170,6 +171,34 @@ def test_show_says_all_about_one_pair_every_character_literally(models: Models, 
     pinned = "revision 7c41481f57cb95916b40956ab2f0b139b296d974, SHA-256 d98cdcbd03e17ce47681435b5150e34c1417f50b5c001"
     assert f"          {pinned}" in models("show", "qwen3-8b").out
     assert models("show").out == models("show", "toys").out
+
+
+def test_show_says_how_a_pair_runs_and_what_was_measured(models: Models, home: Path) -> None:
+    measured = 'date = "2026-11-30", machine = "Toy, 8 CPUs", plain = 10, speculative = 13.5, speed_up = 1.35'
+    settings = 'rule = "token"\ndraft_temperature = 0.5\nthreads = 4\ndraft_threads = 2\nbatch_size = 512\n'
+    text = f'[pairs.p]\ntarget = "target.gguf"\n{settings}tuned = {{ {measured}, lowest = 1.3, highest = 1.4 }}\n'
+    (home / "models.toml").write_text(text, "utf-8")
+    lines = models("show", "p").out.splitlines()
+    assert lines[4:11] == [
+        "rule      token",
+        "heat      0.5, of the draft",
+        "threads   4 of the target, 2 of the draft",
+        "batch     512 prompt tokens in a pass",
+        "tuned     2026-11-30 on Toy, 8 CPUs",
+        "          plain 10.0 tokens/s, drafting 13.5: 1.35 × plain (1.30 to 1.40)",
+        lines[10],
+    ]
+    entry = models("show", "p", "--json").json
+    assert (entry["rule"], entry["draft_temperature"], entry["threads"]) == ("token", 0.5, 4)
+    assert entry["tuned"]["speed_up"] == 1.35
+
+
+def test_show_says_why_a_pair_does_not_draft_and_what_is_known_of_a_tuning_by_hand(models: Models, home: Path) -> None:
+    why = "drafting does not pay here"
+    text = f'[pairs.p]\ntarget = "target.gguf"\ndraft_tokens = 0\ntuned = {{ reason = "{why}", plain = 3 }}\n'
+    (home / "models.toml").write_text(text, "utf-8")
+    lines = models("show", "p").out.splitlines()
+    assert lines[3:6] == ["length    0 tokens a round", "tuned     ? on ?", f"          {why}"]
 
 
 def test_show_takes_files_too(models: Models, home: Path) -> None:

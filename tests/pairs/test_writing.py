@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specdec_cli.errors import UsageError
-from specdec_cli.pairs.writing import add_pair, remove_pair, set_default
+from specdec_cli.pairs.writing import add_pair, remove_pair, set_default, to_toml
 
 COMMENTED = """\
 # My pairs.
@@ -149,3 +149,17 @@ def test_a_place_that_can_hold_no_file_is_told_in_one_line(tmp_path: Path) -> No
         set_default(tmp_path / "file" / "models.toml", "a")
     assert "\n" not in caught.value.message
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]
+
+
+def test_replacing_a_pair_leaves_what_is_behind_it_where_it_is_and_lines_that_say_the_same(table: Path) -> None:
+    table.write_text(COMMENTED, "utf-8")
+    entry = _read(table)["pairs"]["a"] | {"threads": 2, "tuned": {"plain": 1.5}}
+    add_pair(table, "a", entry, replace=True)
+    added = 'draft = "lookup"\nthreads = 2\ntuned = {plain = 1.5}\n'
+    assert table.read_text("utf-8") == COMMENTED.replace('draft = "lookup"\n', added)
+    add_pair(table, "a", {"target": "/a.gguf"}, replace=True)
+    assert table.read_text("utf-8") == COMMENTED.replace('draft = "lookup"\n', "")
+
+
+def test_a_pair_can_be_seen_before_it_is_written() -> None:
+    assert tomllib.loads(to_toml("b c", ENTRY)) == {"pairs": {"b c": ENTRY}}
