@@ -14,6 +14,7 @@ from specdec_cli.question import Question, read_grammar, to_request, to_tokens
 from specdec_cli.status import StatusLine
 from specdec_cli.telling import OutputOptions, last_words, open_session, stream, summarise
 from specdec_cli.terminal import Terminal
+from specdec_cli.tracing import open_tracer
 
 
 def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int:
@@ -32,14 +33,20 @@ def answer(question: Question, terminal: Terminal, output: OutputOptions) -> int
         if not output.json:
             status.write(segments, by_kind=output.color_tokens)
 
-    with last_words(terminal, status), open_session(question.pair, question.settings, status) as session:
+    with (
+        open_tracer(output.trace, status.notice) as tracer,
+        last_words(terminal, status),
+        open_session(question.pair, question.settings, status) as session,
+    ):
         if question.memory is not None:
             session.remembered = memory.load(question.memory, session.fingerprint)
         prompt = to_tokens(question, session)
-        generation = session.generate(prompt, to_request(wishes, session, grammar))
+        generation = session.generate(prompt, to_request(wishes, session, grammar), tracer.watch)
+        tracer.begin(generation, session)
         text = stream(generation, status, show)
         status.close(interrupted=generation.finish_reason == "interrupted")
         generation.timing.total = time.perf_counter() - started
+        tracer.end(generation)
         if question.memory is not None:
             asked = prompt if question.remembers_prompt else []
             memory.remember(question.memory, session.fingerprint, [*asked, *generation.tokens])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from specdec_cli.core.step import Step
 from specdec_cli.errors import UsageError
 from specdec_cli.generation import Generation, Grammar
 from specdec_cli.llama.chat_template import Message
@@ -42,7 +43,7 @@ class Conversation:
     """Messages and the answers to them. Turns that have to go are left once an answer without them is kept.
 
     `wishes` and `grammar` hold for the answers that begin after they are set; `turn` counts the answers begun so
-    far, which is the position of the noise.
+    far, which is the position of the noise. `watch` is told of each round of all answers.
     """
 
     def __init__(
@@ -53,12 +54,14 @@ class Conversation:
         *,
         system: str | None,
         notice: Callable[[str], object],
+        watch: Callable[[Step], object] | None = None,
     ) -> None:
         self.wishes = wishes
         self.grammar = grammar
         self.turn = 0
         self._session = session
         self._notice = notice
+        self._watch = watch
         self._system = system
         self._turns: list[Turn] = []
         self._pending: Pending | None = None
@@ -135,7 +138,7 @@ class Conversation:
     def _begin(self, turns: Sequence[Turn], question: str) -> Generation:
         request = to_request(self.wishes, self._session, self.grammar, turn=self.turn)
         dropped, prompt = self._fitting(turns, question)
-        generation = self._session.generate(prompt, request)
+        generation = self._session.generate(prompt, request, self._watch)
         if dropped:
             went = "the oldest turn is" if dropped == 1 else f"the oldest {dropped} turns are"
             self._notice(f"the context is full: {went} forgotten")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from specdec_cli.advice import advise
 from specdec_cli.catalog import NgramFile, Pair, PredictedText, Source
@@ -28,12 +29,13 @@ from specdec_cli.terminal import Terminal
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What is shown: `stats` None is a summary if stderr is a terminal."""
+    """What is shown: `stats` None is a summary if stderr is a terminal. Rounds go to the file `trace`."""
 
     json: bool
     stats: bool | None
     color_tokens: bool
     verbose: bool
+    trace: Path | None = None
 
 
 @contextmanager

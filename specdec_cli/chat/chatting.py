@@ -25,6 +25,7 @@ from specdec_cli.session import Session
 from specdec_cli.status import StatusLine
 from specdec_cli.telling import stream
 from specdec_cli.terminal import Terminal
+from specdec_cli.tracing import Tracer
 
 
 class Chat:
@@ -50,6 +51,7 @@ class Chat:
         keys: SilentKeys,
         memory_file: Path | None,
         remembers_questions: bool,
+        tracer: Tracer,
     ) -> None:
         self.session = session
         self.conversation = conversation
@@ -73,6 +75,7 @@ class Chat:
         self._status = status
         self._memory_file = memory_file
         self._remembers_questions = remembers_questions
+        self._tracer = tracer
         self._material: list[str] = []
 
     def add_material(self, path: Path) -> None:
@@ -189,6 +192,7 @@ class Chat:
         """Show the answer that `begin` begins, and count and keep it; whether it said anything."""
         generation = begin()
         view = AnswerView(self._status, ThoughtStream(self.tags, inside=self.inside), self.view)
+        self._tracer.begin(generation, self.session)
         try:
             stream(generation, self._status, view.write)
         except ModelError as error:
@@ -199,6 +203,7 @@ class Chat:
             view.finish()
             self._status.close()
             self.conversation.keep(generation, view.said if self.forgets_thoughts else None)
+        self._tracer.end(generation)
         self._count(generation)
         self._tell(generation, view)
         self._remember(generation)

@@ -21,6 +21,7 @@ from specdec_cli.session import Session
 from specdec_cli.settings import ModelSettings
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import Terminal
+from specdec_cli.tracing import Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Opening:
     """How a chat begins. `first` is a message to answer before any line is read.
 
     `session_file` is loaded if it exists, and follows along; its settings hold, but for those that are `given`.
-    `save_cache` leaves the caches beside it.
+    `save_cache` leaves the caches beside it. Rounds go to the file `trace`.
     """
 
     pair: Pair
@@ -45,6 +46,7 @@ class Opening:
     remembers_questions: bool
     logprobs: int | None
     verbose: bool
+    trace: Path | None = None
 
 
 def begin(
@@ -55,6 +57,7 @@ def begin(
     terminal: Terminal,
     status: StatusLine,
     keys: SilentKeys,
+    tracer: Tracer,
 ) -> Chat:
     """A chat on what is loaded.
 
@@ -75,6 +78,7 @@ def begin(
         keys=keys,
         memory_file=opening.memory_file,
         remembers_questions=opening.remembers_questions,
+        tracer=tracer,
     )
     _find_thoughts(talk, session)
     return talk

@@ -18,6 +18,7 @@ from specdec_cli.question import read_grammar
 from specdec_cli.status import StatusLine
 from specdec_cli.telling import last_words, name_draft, name_weights, open_session
 from specdec_cli.terminal import Terminal
+from specdec_cli.tracing import open_tracer
 
 
 def chat(opening: Opening, terminal: Terminal) -> int:
@@ -35,13 +36,16 @@ def chat(opening: Opening, terminal: Terminal) -> int:
     status = StatusLine(terminal, hidden=opening.verbose)
     library.show_log(terminal.log if opening.verbose else None)
     with (
+        open_tracer(opening.trace, status.notice) as tracer,
         SilentKeys(terminal) as keys,
         last_words(terminal, status, before=keys.restore),
         open_session(opening.pair, opening.settings, status) as session,
     ):
         status.close()
-        conversation = Conversation(session, wishes, grammar, system=opening.system, notice=status.notice)
-        talk = begin(opening, wished, conversation, session, terminal, status, keys)
+        conversation = Conversation(
+            session, wishes, grammar, system=opening.system, notice=status.notice, watch=tracer.watch
+        )
+        talk = begin(opening, wished, conversation, session, terminal, status, keys, tracer)
         if path is not None:
             follow(talk, opening, path, kept)
         try:

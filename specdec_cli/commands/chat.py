@@ -37,6 +37,7 @@ def chat(
     color_tokens: options.ColorTokens = False,
     json: options.Json = False,
     logprobs: options.Logprobs = None,
+    trace: options.Trace = None,
     stats: options.Stats = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -87,6 +88,7 @@ def chat(
         remembers_questions=memory_prompt,
         logprobs=logprobs,
         verbose=verbose,
+        trace=trace,
     )
     return chat(opening, terminal)
 

@@ -26,6 +26,7 @@ def generate(
     color_tokens: options.ColorTokens = False,
     json: options.Json = False,
     logprobs: options.Logprobs = None,
+    trace: options.Trace = None,
     stats: options.Stats = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -64,4 +65,4 @@ def generate(
     chosen = choose_pair_or_pull(pair, target, draft, config, terminal)
     check_memory(memory, chosen, with_prompt=memory_prompt)
     question = Question(chosen, settings, wishes, text, system, raw, memory, memory_prompt, after)
-    return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose))
+    return answer(question, terminal, OutputOptions(json, stats, color_tokens, verbose, trace))

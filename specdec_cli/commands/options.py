@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from specdec_cli.commands.completing import drafters, pair_names
 from specdec_cli.commands.option_kinds import choice, number, option, some_text, whole
-from specdec_cli.limits import LONGEST_DRAFT
+from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS
 
 PROMPT: Final = "Prompt and length"
 MODELS: Final = "Models"
@@ -75,8 +76,19 @@ Stop = Annotated[
     ),
 ]
 
+PairArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="PAIR", help="A pair of models.toml; else its default.", autocompletion=pair_names),
+]
 PairName = Annotated[
-    str | None, option("--pair", panel=MODELS, metavar="NAME", help="A pair of models.toml; else its default.")
+    str | None,
+    option(
+        "--pair",
+        panel=MODELS,
+        metavar="NAME",
+        help="A pair of models.toml; else its default.",
+        autocompletion=pair_names,
+    ),
 ]
 Target = Annotated[
     Path | None, option("-m", "--target", panel=MODELS, metavar="FILE", help="The big model, a GGUF file.")
@@ -91,6 +103,7 @@ Draft = Annotated[
         help="Who guesses: a small GGUF file, lookup (repeats the context), text:FILE (a file like the answer), "
         "table:FILE (specdec table build), "
         "several by commas (the first that is sure), or none.",
+        autocompletion=drafters,
     ),
 ]
 DraftTokens = Annotated[
@@ -147,12 +160,15 @@ CtxSize = Annotated[
     ),
 ]
 Threads = Annotated[
-    int | None, whole("--threads", low=1, high=512, panel=SPEED, help="Of the target. Default: all CPUs.")
+    int | None, whole("--threads", low=1, high=MOST_THREADS, panel=SPEED, help="Of the target. Default: all CPUs.")
 ]
 DraftThreads = Annotated[
-    int | None, whole("--draft-threads", low=1, high=512, panel=SPEED, help="Of the draft. Default: the same.")
+    int | None, whole("--draft-threads", low=1, high=MOST_THREADS, panel=SPEED, help="Of the draft. Default: the same.")
 ]
-BatchSize = Annotated[int, whole("--batch-size", low=1, high=2**16, panel=SPEED, help="Prompt tokens in a pass.")]
+BatchSize = Annotated[
+    int | None,
+    whole("--batch-size", low=1, high=LARGEST_BATCH, panel=SPEED, help="Prompt tokens in a pass. Default: 2048."),
+]
 GpuLayers = Annotated[
     int | None, whole("--gpu-layers", low=-1, panel=SPEED, help="Of the target. Default: all, with a GPU.")
 ]
@@ -190,6 +206,15 @@ Logprobs = Annotated[
         high=1000,
         panel=OUTPUT,
         help="In --json: log-probabilities of each token and of the N best.",
+    ),
+]
+Trace = Annotated[
+    Path | None,
+    option(
+        "--trace",
+        panel=OUTPUT,
+        metavar="FILE",
+        help="Write each round to FILE, for specdec trace. Replaces a trace, and no other file.",
     ),
 ]
 Json = Annotated[bool, option("--json", panel=OUTPUT, help="One JSON object in place of the text.")]

@@ -1,0 +1,1 @@
+"""Traces: what was decided in each round of an answer, as JSON lines, in words and as a page."""
