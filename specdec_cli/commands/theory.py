@@ -1,13 +1,16 @@
 """`specdec theory`: what a draft should bring, before anything is run."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from specdec_cli.commands import options
 from specdec_cli.commands.option_kinds import number, option, whole
 from specdec_cli.errors import EXIT_OK, UsageError
+
+if TYPE_CHECKING:
+    from specdec_cli.theory_view import Setting
 
 THEORY: Final = "Draft and target"
 DEAREST: Final = 1000
@@ -19,12 +22,16 @@ def _share(flag: str, high: float) -> Any:
     return number(float, flag, 0, high)
 
 
+Measured = Annotated[
+    Path | None,
+    typer.Argument(metavar="FILE", help="What specdec bench --json or --trace wrote: α, c and v as measured."),
+]
 Alpha = Annotated[
-    float,
+    float | None,
     option("--alpha", panel=THEORY, metavar="A", parser=_share("--alpha", 1), help="How often a guess is kept, 0..1."),
 ]
 Step = Annotated[
-    float,
+    float | None,
     option("--c", panel=THEORY, metavar="C", parser=_share("--c", DEAREST), help="A drafted token in plain steps."),
 ]
 Passes = Annotated[
@@ -35,8 +42,9 @@ Longest = Annotated[int, whole("-k", "--draft-tokens", low=0, high=128, panel=TH
 
 
 def theory(
-    alpha: Alpha,
-    c: Step = 0,
+    file: Measured = None,
+    alpha: Alpha = None,
+    c: Step = None,
     v: Passes = None,
     draft_tokens: Longest = DEFAULT_LENGTH,
     json: options.Json = False,
@@ -44,17 +52,50 @@ def theory(
 ) -> int:
     """Predict what speculation brings: tokens a round, what they cost, and the best draft length.
 
+    What is given by hand counts in place of what FILE holds: what if the draft were twice as fast?
+
     [b]Examples[/b]
 
     specdec theory --alpha 0.8 --c 0.04
 
     specdec theory --alpha 0.75 --c 0.25 --v 1,1.5,1.6,1.75,1.9,2.1
-    """
-    from specdec_cli.theory_view import predict, to_json, to_table
 
-    prediction = predict(alpha, c, read_passes(v), draft_tokens)
-    typer.echo(to_json(prediction) if json else to_table(prediction), nl=False)
+    specdec bench --json > bench.json; specdec theory bench.json --c 0.1
+    """
+    from specdec_cli.theory_view import Guess, Setting, all_to_json, predict, to_json, to_table, to_tables
+
+    if file is None:
+        if alpha is None:
+            raise UsageError("there is no --alpha and no FILE that holds one", hint="specdec theory --alpha 0.8")
+        prediction = predict(Setting(Guess(alpha), c or 0.0, read_passes(v)), draft_tokens)
+        typer.echo(to_json(prediction) if json else to_table(prediction), nl=False)
+        return EXIT_OK
+    settings = _read(file, alpha, c, None if v is None else read_passes(v))
+    typer.echo(all_to_json(settings, draft_tokens, file) if json else to_tables(settings, draft_tokens), nl=False)
     return EXIT_OK
+
+
+def _read(file: Path, alpha: float | None, c: float | None, v: tuple[float, ...] | None) -> "list[Setting]":
+    """What `file` holds, with what is given by hand in place of it."""
+    from dataclasses import replace
+
+    from specdec_cli.bench.reading import read_observed
+    from specdec_cli.terminal import Terminal
+    from specdec_cli.theory_view import Guess, to_setting
+
+    settings = []
+    for each in read_observed(file, Terminal.of_process().notice):
+        passes = v or each.passes
+        if passes is None:
+            raise UsageError(f"{file} does not tell what passes cost", hint="give --v and --c; -k auto measures them")
+        setting = to_setting(each, passes)
+        if alpha is not None:
+            setting = replace(setting, guess=Guess(alpha))
+        if c is not None:
+            setting = replace(setting, step=c)
+        as_measured = alpha is None and c is None and v is None
+        settings.append(setting if as_measured else replace(setting, measured={}))
+    return settings
 
 
 def read_passes(given: str | None) -> tuple[float, ...]:

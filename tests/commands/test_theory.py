@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from specdec_cli.bench.writing import to_json
+from specdec_cli.catalog import Pair
 from specdec_cli.cli import run
+from specdec_cli.session import Session
+from tests.bench.answers import COSTS, plain_rounds, report, round_of, sample
 
 Captured = pytest.CaptureFixture[str]
 
@@ -16,6 +21,15 @@ def predicted(capsys: Captured, *arguments: object) -> dict[str, object]:
     assert run(["theory", "--json", *map(str, arguments)]) == 0
     found: dict[str, object] = json.loads(capsys.readouterr().out)
     return found
+
+
+def from_file(capsys: Captured, *arguments: object) -> dict[str, Any]:
+    """The one prediction of what was measured."""
+    predictions = predicted(capsys, *arguments)["predictions"]
+    assert isinstance(predictions, list)
+    (prediction,) = predictions
+    assert isinstance(prediction, dict)
+    return prediction
 
 
 def speed_ups(prediction: dict[str, object]) -> list[float]:
@@ -81,3 +95,79 @@ def test_the_table_shows_every_length_and_the_best_bar_is_the_longest(capsys: Ca
 def test_a_wrong_number_is_one_line(capsys: Captured, arguments: list[str], complaint: str) -> None:
     assert run(["theory", *arguments]) == 2
     assert capsys.readouterr().err.splitlines()[0] == f"error: {complaint}"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """γ = 2: the first place is kept in 3 of 4 rounds, the second in 2 of 3 of these; c 0.1, v(3) 1.4."""
+    rounds = [round_of(2, 2)] * 20 + [round_of(2, 1)] * 10 + [round_of(2, 0)] * 10
+    path = tmp_path / "bench.json"
+    samples = [sample("code", 0, plain_rounds(40), 4.0), sample("code", 2, rounds, 6.0)]
+    path.write_text(to_json(report(samples)), "utf-8")
+    return path
+
+
+def test_a_bench_brings_alpha_by_place_and_costs_and_is_set_beside_what_it_measured(
+    capsys: Captured, bench: Path
+) -> None:
+    assert predicted(capsys, bench)["file"] == str(bench)
+    prediction = from_file(capsys, bench, "-k", 3)
+    assert prediction["alphas"] == pytest.approx([0.75, 2 / 3])
+    assert prediction["alpha"] == pytest.approx(50 / 70, rel=1e-3)
+    assert (prediction["c"], prediction["share"], prediction["v"][:3]) == (0.1, 1, [1, 1.2, 1.4])
+    tokens = [row["tokens_per_round"] for row in prediction["rows"]]
+    assert tokens == pytest.approx([1, 1.75, 2.25, 2.25 + 0.5 * 50 / 70], rel=1e-3)
+    assert [row["speed_up"] for row in prediction["rows"]][2] == pytest.approx(2.25 / 1.6)
+    assert [row["measured"] for row in prediction["rows"]] == [None, None, pytest.approx(90 / 6 / 10), None]
+    assert prediction["ceiling"] == pytest.approx(2.25 + 0.5 * 2.5, rel=1e-3)
+    assert run(["theory", str(bench), "-k", "3"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "temperature 0: α 0.71 (by place 0.75, 0.67), c 0.10"
+    assert shown[1].split()[-1] == "measured"
+    assert shown[4].split()[3:7] == ["1.41", "×", "1.50", "×"]
+
+
+def test_what_is_given_by_hand_counts_and_nothing_is_measured_of_it(capsys: Captured, bench: Path) -> None:
+    for option, value in (("--c", "0"), ("--alpha", "0.9"), ("--v", "1,1,1")):
+        prediction = from_file(capsys, bench, option, value, "-k", 2)
+        assert all(row["measured"] is None for row in prediction["rows"])
+        assert prediction["rows"][2]["speed_up"] != pytest.approx(2.25 / 1.6)
+    prediction = from_file(capsys, bench, "--c", 0, "--alpha", 0.5, "--v", "2,2", "-k", 1)
+    assert (prediction["rows"][1]["speed_up"], prediction["alphas"]) == (1.5, [])
+
+
+def traced(pair: Pair, trace: Path, length: object) -> Path:
+    """The trace of an answer that drafted `length` tokens a round."""
+    prompt = trace.with_name("prompt.txt")
+    prompt.write_text("hi", "utf-8")
+    models = ("-m", pair.target, "-d", pair.draft, "--threads", 1)
+    arguments = ("generate", "-f", prompt, *models, "-k", length, "--temperature", 0, "-n", 60, "--trace", trace)
+    assert run([*map(str, arguments)]) == 0
+    return trace
+
+
+def test_a_trace_brings_them_too(
+    capsys: Captured, attention_pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "known_costs", lambda _: COSTS)
+    trace = traced(attention_pair, tmp_path / "a.trace", 3)
+    capsys.readouterr()
+    prediction = from_file(capsys, trace, "-k", 2)
+    assert (prediction["name"], prediction["alpha"], prediction["ceiling"]) == ("all answers", 1, None)
+    assert (prediction["c"], prediction["v"]) == (0.1, list(COSTS.target))
+
+
+def test_a_trace_without_costs_says_what_to_give(
+    capsys: Captured, attention_pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    trace = traced(attention_pair, tmp_path / "a.trace", 3)
+    capsys.readouterr()
+    assert run(["theory", str(trace)]) == 2
+    assert capsys.readouterr().err.splitlines()[0] == f"error: {trace} does not tell what passes cost"
+    assert run(["theory", str(trace), "--v", "1,1.2", "--c", "0.1"]) == 0
+
+
+def test_without_a_file_alpha_is_needed(capsys: Captured) -> None:
+    assert run(["theory", "--c", "0.1"]) == 2
+    assert capsys.readouterr().err.splitlines()[0] == "error: there is no --alpha and no FILE that holds one"
