@@ -1,0 +1,1 @@
+"""Finding the fastest settings of a pair on this machine."""
