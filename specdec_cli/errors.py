@@ -8,6 +8,8 @@ from typing import Final
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
+EXIT_AUDIT_FAILED: Final = 1
+"""The same number: to a script both mean that the result is not to be relied on."""
 EXIT_USAGE: Final = 2
 EXIT_MODEL: Final = 3
 EXIT_INTERRUPTED: Final = 130

@@ -1,0 +1,1 @@
+"""Checking on a user's own pair that speculation changes nothing."""
