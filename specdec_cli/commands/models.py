@@ -6,6 +6,7 @@ import typer
 
 from specdec_cli.commands import options
 from specdec_cli.commands.choosing import choose_pair, pull
+from specdec_cli.commands.completing import pair_names
 from specdec_cli.commands.option_kinds import option
 from specdec_cli.errors import EXIT_MODEL, EXIT_OK, ModelError, UsageError
 
@@ -15,8 +16,11 @@ models = typer.Typer(
     help="List, check, fetch and name pairs of a target and its draft.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a pair.")]
-NameOrDefault = Annotated[str | None, typer.Argument(metavar="NAME", help="A pair of models.toml; else its default.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a pair.", autocompletion=pair_names)]
+NameOrDefault = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A pair of models.toml; else its default.", autocompletion=pair_names),
+]
 NewTarget = Annotated[
     str,
     option("-m", "--target", panel=options.MODELS, metavar="FILE", help="A GGUF file, or hub:OWNER/NAME/FILE."),

@@ -8,7 +8,8 @@ was started to ignore Ctrl-C (nohup, a script's background job) goes on ignoring
 The flag is read by C code alone. A Python callback would cost a microsecond for each of about a thousand
 operations of a pass; `strlen` of a buffer that holds "" or "\\x01" is a ready-made C function of the right
 type that answers 0 or 1. While the main thread is inside llama.cpp no Python handler can run there, so a
-thread waits for the signal on its wake-up descriptor.
+thread waits for the signal on its wake-up descriptor. A process has one handler: several interrupts may be
+entered, and left in any order, and Ctrl-C raises the flags of all of them.
 """
 
 from __future__ import annotations
@@ -32,10 +33,8 @@ class Interrupt:
         libc: Any = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
         self.callback = ctypes.cast(libc.strlen, llama().ggml_abort_callback)
         self.data = ctypes.cast(self.flag, ctypes.c_void_p)
-        self._pressed = False
-        self._previous: Any = None
-        self._previous_wakeup = -1
-        self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self.pressed = False
+        """Whether the handler was told, so that a second Ctrl-C ends the program."""
 
     @property
     def raised(self) -> bool:
@@ -45,7 +44,7 @@ class Interrupt:
     def lower(self) -> None:
         """Forget that Ctrl-C was pressed, once that has had its effect; call it outside the `with`."""
         self.flag[0] = b"\0"
-        self._pressed = False
+        self.pressed = False
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
@@ -54,17 +53,37 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        if in_main_thread and (_handler.entered or signal.getsignal(signal.SIGINT) is not signal.SIG_IGN):
+            _handler.enter(self)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self in _handler.entered:
+            _handler.leave(self)
+
+
+class _Handler:
+    """What hears Ctrl-C in this process, as long as any interrupt is entered."""
+
+    def __init__(self) -> None:
+        self.entered: list[Interrupt] = []
+        self._previous: Any = None
+        self._previous_wakeup = -1
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
+
+    def enter(self, interrupt: Interrupt) -> None:
+        if not self.entered:
             self._previous = signal.signal(signal.SIGINT, self._on_signal)
             self._wakeup = socket.socketpair()
             self._wakeup[1].setblocking(False)
             self._previous_wakeup = signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
             self._watcher = threading.Thread(target=self._watch, args=(self._wakeup[0],), daemon=True)
             self._watcher.start()
-        return self
+        self.entered.append(interrupt)
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if self._wakeup is not None:
+    def leave(self, interrupt: Interrupt) -> None:
+        self.entered.remove(interrupt)
+        if not self.entered and self._wakeup is not None:
             signal.set_wakeup_fd(self._previous_wakeup)
             signal.signal(signal.SIGINT, self._previous or signal.SIG_DFL)
             self._wakeup[1].close()
@@ -72,13 +91,18 @@ class Interrupt:
             self._wakeup = None
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        if self._pressed:
+        if any(each.pressed for each in self.entered):
             raise KeyboardInterrupt
-        self._pressed = True
-        self.flag[0] = b"\x01"
+        for each in self.entered:
+            each.pressed = True
+            each.flag[0] = b"\x01"
 
     def _watch(self, wakeups: socket.socket) -> None:
         with wakeups:
             while received := wakeups.recv(1):
                 if received[0] == signal.SIGINT:
-                    self.flag[0] = b"\x01"
+                    for each in list(self.entered):
+                        each.flag[0] = b"\x01"
+
+
+_handler = _Handler()

@@ -11,8 +11,9 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -22,6 +23,21 @@ ERROR, CONTINUED = 4, 5
 """Levels of ggml's log."""
 KEPT_LINES: Final = 400
 LONGEST_LINE: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What was built: versions of the bindings and of ggml, its commit, backends, and each one's flags.
+
+    A flag is a name such as `AVX2` if it is on, `NAME=VALUE` if it is something else than 1.
+    """
+
+    bindings: str
+    ggml: str | None
+    commit: str | None
+    backends: tuple[str, ...]
+    features: Mapping[str, tuple[str, ...]]
+
 
 _log: deque[tuple[int, str]] = deque(maxlen=KEPT_LINES)
 _sink: Callable[[str], object] | None = None
@@ -69,6 +85,41 @@ def ggml(name: str, result: Any, arguments: tuple[Any, ...] = ()) -> Any:
         raise AttributeError(f"llama.cpp has no {name}")
     function.restype, function.argtypes = result, list(arguments)
     return function
+
+
+def build() -> Build:
+    """How the library that runs was built.
+
+    Raises:
+        ModelError: it does not load.
+    """
+    features: dict[str, list[str]] = {}
+    backend = ""
+    for part in llama().llama_print_system_info().decode("utf-8", "replace").split("|"):
+        named, has_name, flag = part.rpartition(" : ")
+        backend = named.strip() if has_name else backend
+        name, _, value = (each.strip() for each in flag.partition("="))
+        if name:
+            features.setdefault(backend, []).append(name if value == "1" else f"{name}={value}")
+    registry = ggml("ggml_backend_reg_get", ctypes.c_void_p, (ctypes.c_size_t,))
+    name_of = ggml("ggml_backend_reg_name", ctypes.c_char_p, (ctypes.c_void_p,))
+    count = ggml("ggml_backend_reg_count", ctypes.c_size_t)()
+    return Build(
+        bindings=str(llama().__version__),
+        ggml=_told("ggml_version"),
+        commit=_told("ggml_commit"),
+        backends=tuple(name_of(registry(index)).decode() for index in range(count)),
+        features={name: tuple(flags) for name, flags in features.items()},
+    )
+
+
+def _told(function: str) -> str | None:
+    """What a function of ggml that older ones lack says of itself."""
+    try:
+        told: bytes | None = ggml(function, ctypes.c_char_p)()
+    except AttributeError:
+        return None
+    return told.decode("utf-8", "replace") if told else None
 
 
 def show_log(sink: Callable[[str], object] | None) -> None:

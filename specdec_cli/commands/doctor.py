@@ -1,0 +1,43 @@
+"""`specdec doctor`: what this installation and machine have, and what to put right first."""
+
+import json as json_writer
+
+from specdec_cli.commands import options
+from specdec_cli.commands.choosing import choose_pair
+from specdec_cli.errors import EXIT_OK
+
+
+def doctor(
+    pair: options.PairArgument = None,
+    target: options.Target = None,
+    draft: options.Draft = None,
+    config: options.Config = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Say what is installed, what this machine has, whether a pair can run, and what to put right first.
+
+    The report holds no names of people or machines and no secrets: it can go into a bug report as it is.
+
+    [b]Examples[/b]
+
+    specdec doctor
+
+    specdec doctor -m big.gguf -d small.gguf
+    """
+    from specdec_cli.doctor.examination import examine
+    from specdec_cli.doctor.findings import find_faults
+    from specdec_cli.doctor.json import to_json
+    from specdec_cli.doctor.privacy import Privacy
+    from specdec_cli.doctor.words import to_text
+    from specdec_cli.terminal import Terminal
+
+    found = examine(config, lambda: choose_pair(pair, target, draft, config, named="PAIR"))
+    findings, privacy = find_faults(found), Privacy.of_process()
+    if json:
+        hidden = privacy.hide_in(to_json(found, findings))
+        text = json_writer.dumps(hidden, ensure_ascii=False, allow_nan=False) + "\n"
+    else:
+        text = privacy.hide(to_text(found, findings))
+    Terminal.of_process().write_text(text)
+    return max((finding.exit_code for finding in findings), default=EXIT_OK)

@@ -1,0 +1,1 @@
+"""The engine for programs: `from specdec_cli import open_pair`; see docs/library.md."""

@@ -1,0 +1,53 @@
+"""Opening a pair by its name or by its files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Unpack
+
+from specdec_cli.catalog import Pair, expanded, find_pair, to_draft
+from specdec_cli.errors import UsageError
+from specdec_cli.library.opened import OpenPair
+from specdec_cli.library.wishes import Loading, to_settings
+from specdec_cli.session import Session
+from specdec_cli.settings import Listener
+
+LOG: Final = logging.getLogger("specdec_cli")
+"""Who is told of what a user of the command line reads as a note."""
+
+
+def open_pair(
+    target: str | Path | None = None,
+    *,
+    draft: str | Path | None = None,
+    config: Path | None = None,
+    progress: Callable[[str, float | None], None] = lambda _task, _share: None,
+    **loading: Unpack[Loading],
+) -> OpenPair:
+    """Load a pair: by its name in models.toml, the default one, or a GGUF file with a `draft` as the command line has.
+
+    A text is a file if it ends with `.gguf` or holds a slash. `progress` is told what takes a while, with the share
+    that is done, 0..1, if that is known.
+
+    Raises:
+        UsageError: there is no such pair, a models.toml is wrong, or an option is out of range.
+        ModelError: a file is not here or no model, or the two do not fit.
+        KeyboardInterrupt: Ctrl-C while loading.
+    """
+    settings = to_settings(loading)
+    return OpenPair(Session(_find(target, draft, config), settings, Listener(progress, LOG.warning)))
+
+
+def _find(target: str | Path | None, draft: str | Path | None, config: Path | None) -> Pair:
+    given = None if draft is None else to_draft(str(draft), Path())
+    if target is None or (isinstance(target, str) and not _is_file(target)):
+        return find_pair(target, config, given)
+    if config is not None:
+        raise UsageError("config is about pairs, and the target is a file", hint="give one of them")
+    return Pair(expanded(Path(target)), "lookup" if given is None else given)
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith(".gguf") or "/" in text or "\\" in text
