@@ -13,14 +13,19 @@ from pathlib import Path
 import typer
 
 from specdec_cli.commands import options
+from specdec_cli.commands.audit import audit
+from specdec_cli.commands.bench import bench
 from specdec_cli.commands.chat import chat
+from specdec_cli.commands.doctor import doctor
 from specdec_cli.commands.generate import generate
 from specdec_cli.commands.models import models
 from specdec_cli.commands.table import table
 from specdec_cli.commands.theory import theory
+from specdec_cli.commands.trace import trace
+from specdec_cli.commands.tune import tune
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
-COMMANDS = ("generate", "chat", "models", "table", "theory")
+COMMANDS = ("generate", "chat", "models", "bench", "tune", "audit", "trace", "theory", "table", "doctor")
 REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
 
 app = typer.Typer(
@@ -30,13 +35,19 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done · 1 unexpected · 2 usage or configuration · 3 model cannot be used · 130 Ctrl-C",
+    epilog="Exit codes: 0 done · 1 unexpected, or a failed audit · 2 usage or configuration · 3 model cannot be used"
+    " · 130 Ctrl-C",
 )
 app.command(no_args_is_help=False)(generate)
 app.command(no_args_is_help=False)(chat)
 app.add_typer(models, name="models")
-app.add_typer(table, name="table")
+app.command(no_args_is_help=False)(bench)
+app.command(no_args_is_help=False)(tune)
+app.command(no_args_is_help=False)(audit)
+app.add_typer(trace, name="trace")
 app.command(no_args_is_help=True)(theory)
+app.add_typer(table, name="table")
+app.command(no_args_is_help=False)(doctor)
 
 
 @app.callback()
@@ -59,8 +70,8 @@ def run(arguments: list[str]) -> int:
         return code if isinstance(code, int) else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except SystemExit:  # how rich and typer take a closed pipe under their help
-        return EXIT_OK
+    except SystemExit as left:  # how rich and typer take a closed pipe under their help; a shell reads a completion's
+        return left.code if "_SPECDEC_COMPLETE" in os.environ and isinstance(left.code, int) else EXIT_OK
     except Exception as error:
         return _report(error, debug="--debug" in flags, usage=_usage(arguments))
 

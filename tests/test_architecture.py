@@ -14,18 +14,20 @@ import specdec_cli
 
 PACKAGE = Path(specdec_cli.__file__).parent
 LAYERS = [
+    {"__init__"},
     {"__main__"},
     {"cli"},
     {"commands"},
-    {"chat"},
-    {"answer", "conversation", "table_making", "theory_view"},
+    {"chat", "tune", "theory_view"},
+    {"answer", "conversation", "table_making", "bench", "audit", "doctor", "library"},
+    {"tracing"},
     {"telling", "answer_json", "table_learning", "prompt"},
     {"question"},
     {"session"},
     {"loading"},
     {"drafting"},
     {"generation", "calibration", "pairs"},
-    {"drafters", "downloads", "status", "render", "sampling_settings", "advice"},
+    {"drafters", "downloads", "status", "render", "sampling_settings", "advice", "traces"},
     {"llama", "catalog", "terminal", "memory"},
     {"pair_list"},
     {"pair_table", "ngram_file"},
@@ -106,12 +108,15 @@ def test_commands_never_import_the_engine_itself() -> None:
     ("library", "owners"),
     [
         ("llama_cpp", {"llama"}),
-        ("rich", {"terminal", "status", "render", "pairs"}),
+        ("rich", {"terminal", "status", "render", "pairs", "bench", "traces"}),
+        ("matplotlib", {"bench"}),
         ("tomlkit", {"pairs"}),
         ("typer", {"cli", "commands"}),
         ("prompt_toolkit", {"chat"}),
         ("huggingface_hub", {"downloads"}),
-        ("numpy", {"core", "drafters", "llama", "ngram_file", "table_learning"}),
+        ("jinja2", {"traces"}),
+        ("markupsafe", {"traces"}),
+        ("numpy", {"core", "drafters", "llama", "ngram_file", "table_learning", "audit", "library"}),
     ],
 )
 def test_each_library_has_its_owners(library: str, owners: set[str]) -> None:

@@ -159,6 +159,19 @@ def test_drafting_comes_back_as_it_was(talk: Chat) -> None:
     assert [each["settings"]["draft_tokens"] for each in outcome.json] == [0, 2]
 
 
+def test_what_a_pair_says_holds_until_it_is_set_and_again_after_default(
+    chat: Chat, attention_pair: Pair, tmp_path: Path
+) -> None:
+    config = tmp_path / "models.toml"
+    files = f'target = "{attention_pair.target}"\ndraft = "{attention_pair.draft}"\n'
+    config.write_text(f'default = "p"\n[pairs.p]\n{files}draft_tokens = 0\nrule = "token"\n', "utf-8")
+    lines = "/set draft-tokens default\n/set rule\n/set draft\na\n/set draft on\na\n/set rule block\na\n"
+    outcome = chat(f"{lines}/set rule default\n/set draft off\na\n", "--config", config, "-n", 4, "-s", 1, "--json")
+    assert [each["settings"]["rule"] for each in outcome.json] == ["token", "token", "block", "token"]
+    assert [each["settings"]["draft_tokens"] for each in outcome.json] == [0, "auto", "auto", 0]
+    assert outcome.err.splitlines() == ["rule  token", "draft  off"]
+
+
 def test_a_token_that_is_none_is_refused_when_it_is_set(talk: Chat) -> None:
     outcome = talk("/set logit-bias nonsense=1\na\n")
     assert outcome.err.startswith("error: ")
