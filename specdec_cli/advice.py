@@ -20,30 +20,31 @@ def advise(counters: Counters, costs: Costs, source: str, length: DraftTokens, l
     if length != "auto":
         return _of_fixed(counters, costs, source)
     if counters.alpha is not None and counters.examined >= ENOUGH:
-        loss, wrong = (
-            find_loss(counters.alpha, costs, source, longest),
-            f"{counters.alpha:.0%} of the guesses are right",
-        )
-        return None if loss is None else _in_words(loss, costs, source, wrong)
+        return _in_words(find_loss(counters.alpha, costs, source, longest), counters.alpha, costs, source)
     needed = needed_alpha(costs, source, longest)
     if needed is None:
-        at_best = find_loss(1.0, costs, source, longest)
-        return None if at_best is None else _in_words(at_best, costs, source, "")
+        return _in_words(find_loss(1.0, costs, source, longest), 1.0, costs, source)
     if needed < HARD or counters.rounds < ENOUGH:
         return None
     return f"little was drafted: here it pays only if {needed:.0%} of the guesses are right"
 
 
-def _in_words(loss: Loss, costs: Costs, source: str, wrong: str) -> str:
+def to_reason(loss: Loss, alpha: float, costs: Costs, source: str) -> str:
+    """What stands in the way of `source`, of whose guesses the share `alpha` is right, in one clause."""
     checked = loss.length + 1
-    reasons = {
-        "verification too dear": f"checking {checked} tokens takes {costs.verify(checked):.1f} plain steps",
-        "draft too slow": f"a drafted token takes {costs.draft(source, 1, 1):.2f} of a plain step",
-        "draft too wrong": wrong,
-    }
+    if loss.reason == "verification too dear":
+        return f"checking {checked} tokens takes {costs.verify(checked):.1f} plain steps"
+    if loss.reason == "draft too slow":
+        return f"a drafted token takes {costs.draft(source, 1, 1):.2f} of a plain step"
+    return f"{alpha:.0%} of the guesses are right, and {loss.needed:.0%} would have to be"
+
+
+def _in_words(loss: Loss | None, alpha: float, costs: Costs, source: str) -> str | None:
+    if loss is None:
+        return None
     return (
-        f"drafting does not pay here: {reasons[loss.reason]}, so it would reach {loss.speed_up:.2f} × plain decoding"
-        " at best"
+        f"drafting does not pay here: {to_reason(loss, alpha, costs, source)}, so it would reach"
+        f" {loss.speed_up:.2f} × plain decoding at best"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from specdec_cli.advice import to_reason
 from specdec_cli.bench.cells import Spread
 from specdec_cli.bench.prompts import ALL
 from specdec_cli.bench.report import Report, Row
@@ -35,7 +36,7 @@ def _judge(rows: Sequence[Row], report: Report) -> str:
     fixed = max((row for row in rows if row is not auto), key=lambda row: _speed_up(row).median, default=None)
     known = [row for row in (auto, fixed) if row is not None]
     best = max(known, key=lambda row: _speed_up(row).median)
-    if _speed_up(best).median >= CLEAR and _speed_up(best).low > 1:
+    if _is_clear(best):
         return _praise(auto, fixed, report)
     if all(_speed_up(row).median < 1 for row in known if row.counters.drafted):
         drafting = max(known, key=lambda row: (row.counters.drafted > 0, _speed_up(row).median))
@@ -46,6 +47,8 @@ def _judge(rows: Sequence[Row], report: Report) -> str:
 def _praise(auto: Row | None, fixed: Row | None, report: Report) -> str:
     if auto is None or fixed is None:
         return f"{_all_named(auto, fixed)} here{_range(auto or fixed, report)}"
+    if not _is_clear(auto):
+        return f"{_all_named(None, fixed)} here{_range(fixed, report)}; auto is {_times(auto)}"
     return (
         f"auto is {_times(auto)} {PLAIN} here{_range(auto, report)}; "
         f"the best fixed length is {fixed.cell.draft_tokens} with {_times(fixed)}"
@@ -58,6 +61,11 @@ def _all_named(auto: Row | None, fixed: Row | None) -> str:
         more = "" if parts else f" {PLAIN}"
         parts.append(f"the best fixed length, {fixed.cell.draft_tokens}, is {_times(fixed)}{more}")
     return " and ".join(parts)
+
+
+def _is_clear(row: Row) -> bool:
+    """Whether it is faster than plain decoding in every turn, and by more than noise."""
+    return _speed_up(row).median >= CLEAR and _speed_up(row).low > 1
 
 
 def _speed_up(row: Row) -> Spread:
@@ -90,13 +98,6 @@ def _reason(row: Row, costs: Costs) -> str:
     counters = row.counters
     source = max(counters.by_source, key=lambda name: counters.by_source[name][0], default="")
     alpha = 1.0 if counters.alpha is None else counters.alpha  # nothing was drafted, however right it would have been
-    loss = find_loss(alpha, costs, source or next(iter(costs.drafts), ""), LONGEST)
-    if loss is None:
-        return ""
-    checked = loss.length + 1
-    reasons = {
-        "verification too dear": f"checking {checked} tokens takes {costs.verify(checked):.1f} plain steps",
-        "draft too slow": f"a drafted token takes {costs.draft(source, 1, 1):.2f} of a plain step",
-        "draft too wrong": f"{alpha:.0%} of the guesses are right",
-    }
-    return f", since {reasons[loss.reason]}"
+    source = source or next(iter(costs.drafts), "")
+    loss = find_loss(alpha, costs, source, LONGEST)
+    return "" if loss is None else f", since {to_reason(loss, alpha, costs, source)}"

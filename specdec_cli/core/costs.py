@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,16 @@ class Costs:
             return 0.0
         step = self.drafts[source]
         return (_at(step, unseen) + (length - 1) * step[0]) / self.target[0]
+
+
+def median_costs(several: Sequence[Costs]) -> Costs:
+    """The usual one of `several` of one pair, pass by pass."""
+    drafts = {name: _medians([each.drafts[name] for each in several]) for name in several[0].drafts}
+    return Costs(_medians([each.target for each in several]), drafts)
+
+
+def _medians(several: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    return tuple(map(median, zip(*several, strict=True)))
 
 
 def _at(seconds: Sequence[float], tokens: int) -> float:

@@ -132,16 +132,20 @@ class AdaptiveLength:
     def _pays(self, proposal: Proposal, kept: float) -> bool:
         """Whether some number of tokens more is worth its time, `kept` being the chance that the block is kept.
 
-        What the drafter has to read first is left out: it is read once, for all the blocks that follow.
+        What a drafter that was idle has to read first counts in full, though all the blocks that follow need it: a
+        start that one block would not pay for is left to the trials. Replayed on a draft whose passes get as dear
+        with their length as those of a CPU, that made the worst texts 0.98 and 0.96 × plain decoding, not 0.93.
         """
         source, length, known = proposal.source, len(proposal.tokens), proposal.confidences
         drafter, costs = self._drafter(source), self._costs
         verified, drafted = costs.verify(length + 1), costs.draft(source, length, 1)
+        starts = length == 0 and drafter.idle > 0
+        reading = costs.draft(source, 1, drafter.unseen) - costs.draft(source, 1, 1) if starts else 0.0
         gain = 0.0
         for longer in range(length + 1, LONGEST + 1):
             kept *= drafter.acceptance(known[longer - 1]) if longer <= len(known) else drafter.survival(longer)
             gain += kept
-            time = costs.verify(longer + 1) - verified + costs.draft(source, longer, 1) - drafted
+            time = costs.verify(longer + 1) - verified + costs.draft(source, longer, 1) - drafted + reading
             if gain > self._rate * time:
                 return True
         return False

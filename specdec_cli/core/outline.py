@@ -19,8 +19,8 @@ FEW: Final = 64
 """So many probabilities are summed and sorted faster as Python's own numbers."""
 RAREST: Final = 0.001
 """A law of any size has few tokens of this probability and more, which one look finds."""
-TINY: Final = np.float32(1e-38)
-"""Makes a weight 0 one with a logarithm, and changes no other that counts."""
+TINY: Final = np.float32(1.2e-38)
+"""Makes a weight 0 one with a logarithm, and changes no other that counts: the smallest that is never taken for 0."""
 
 Likely = tuple[tuple[int, float], ...]
 """Tokens and their probabilities, the likeliest first, the lowest id first among equals."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from specdec_cli.core.decode import Round
 from specdec_cli.core.distribution import Distribution
@@ -48,15 +49,6 @@ class Step:
     seconds: RoundSeconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    proposal: Proposal
-    targets: tuple[Distribution, ...]
-    decisions: Mapping[int, Decision]
-    emission: Emission | None
-    outlook: Outlook | None
-
-
 class Observer:
     """Tells of each round as a `Step`: a loop shows what it decided, and who runs the loop what became of it.
 
@@ -66,7 +58,7 @@ class Observer:
     def __init__(self, tell: Callable[[Step], object], length: AdaptiveLength | None) -> None:
         self._tell = tell
         self._length = length
-        self._seen: _Seen | None = None
+        self._seen: Callable[..., Step] | None = None
         self._index = 0
 
     def witness(self, noise: ChanceSource) -> ChanceSource:
@@ -78,24 +70,17 @@ class Observer:
         assert isinstance(chance, WitnessedRound)
         targets = tuple(scores(position) for position in range(verdict.accepted + 1))
         outlook = self._length.outlook(proposal) if self._length is not None else None
-        self._seen = _Seen(proposal, targets, chance.decisions, chance.emission, outlook)
+        self._seen = partial(
+            Step,
+            proposal=proposal,
+            targets=targets,
+            decisions=chance.decisions,
+            emission=chance.emission,
+            outlook=outlook,
+        )
 
     def finish(self, place: int, round_: Round, segments: Sequence[Segment[Kind]], seconds: RoundSeconds) -> None:
         """Tell of the round that was seen last."""
-        seen = self._seen
-        assert seen is not None
-        self._tell(
-            Step(
-                self._index,
-                place,
-                seen.proposal,
-                seen.targets,
-                seen.decisions,
-                seen.emission,
-                seen.outlook,
-                round_,
-                tuple(segments),
-                seconds,
-            )
-        )
+        assert self._seen is not None
+        self._tell(self._seen(index=self._index, place=place, round=round_, segments=tuple(segments), seconds=seconds))
         self._index += 1

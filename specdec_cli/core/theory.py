@@ -24,39 +24,50 @@ def speed_up(alpha: float, costs: Costs, source: str, length: int) -> float:
     return expected_tokens(alpha, length) / (costs.verify(length + 1) + costs.draft(source, length, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Why drafting does not pay: the best `length` above 0, its `speed_up`, and the `reason`."""
-
-    length: int
-    speed_up: float
-    reason: Reason
+def best_length(alpha: float, costs: Costs, source: str, longest: int) -> tuple[int, float]:
+    """The draft length of 1 to `longest` that is fastest, and its speed-up."""
+    length = max(range(1, longest + 1), key=lambda length: speed_up(alpha, costs, source, length))
+    return length, speed_up(alpha, costs, source, length)
 
 
 def needed_alpha(costs: Costs, source: str, longest: int) -> float | None:
     """The least α at which drafting 1 to `longest` tokens is as fast as plain decoding; None if none is."""
-    if find_loss(1.0, costs, source, longest) is not None:
+    if best_length(1.0, costs, source, longest)[1] < 1:
         return None
     low, high = 0.0, 1.0
     for _ in range(20):
         middle = (low + high) / 2
-        low, high = (middle, high) if find_loss(middle, costs, source, longest) else (low, middle)
+        pays = best_length(middle, costs, source, longest)[1] >= 1
+        low, high = (low, middle) if pays else (middle, high)
     return high
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Why drafting does not pay: the best `length` above 0, its `speed_up`, and the `reason`.
+
+    `needed` is the α that would do, None if none would.
+    """
+
+    length: int
+    speed_up: float
+    reason: Reason
+    needed: float | None
 
 
 def find_loss(alpha: float, costs: Costs, source: str, longest: int) -> Loss | None:
     """What stands in the way, if even the best length of 1 to `longest` is slower than plain decoding.
 
-    Verification is, if drafts that cost nothing and are always right would not help; the cost of drafting is, if the
-    same drafts would pay if they cost nothing; else it is how often they are wrong.
+    Verification is, if drafts that cost nothing and are always right would not help; the cost of drafting is, if such
+    as are always right would not, or if the same ones would pay if they cost nothing; else it is how often they are
+    wrong.
     """
-    lengths = range(1, longest + 1)
-    best = max(lengths, key=lambda length: speed_up(alpha, costs, source, length))
-    reached = speed_up(alpha, costs, source, best)
+    length, reached = best_length(alpha, costs, source, longest)
     if reached >= 1:
         return None
-    free = Costs(costs.target)
-    if max(speed_up(1.0, free, source, length) for length in lengths) < 1:
-        return Loss(best, reached, "verification too dear")
-    pays_if_free = max(speed_up(alpha, free, source, length) for length in lengths) >= 1
-    return Loss(best, reached, "draft too slow" if pays_if_free else "draft too wrong")
+    free, needed = Costs(costs.target), needed_alpha(costs, source, longest)
+    if best_length(1.0, free, source, longest)[1] < 1:
+        return Loss(length, reached, "verification too dear", None)
+    pays_if_free = best_length(alpha, free, source, longest)[1] >= 1
+    reason: Reason = "draft too slow" if needed is None or pays_if_free else "draft too wrong"
+    return Loss(length, reached, reason, needed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from specdec_cli.advice import to_reason
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST
 from specdec_cli.core.stats import Counters
@@ -32,15 +33,9 @@ def _reason(ratio: Ratio, counters: Counters, costs: Costs | None, source: str) 
         f"the best setting reached {ratio.speed_up:.2f} × plain decoding ({ratio.lowest:.2f} to {ratio.highest:.2f})"
     )
     loss = None if costs is None or alpha is None else find_loss(alpha, costs, source, LONGEST)
-    if loss is None or costs is None:
+    if loss is None or costs is None or alpha is None:
         return measured
-    checked = loss.length + 1
-    reasons = {
-        "verification too dear": f"checking {checked} tokens takes {costs.verify(checked):.1f} plain steps",
-        "draft too slow": f"a drafted token takes {costs.draft(source, 1, 1):.2f} of a plain step",
-        "draft too wrong": f"only {alpha:.0%} of the guesses are right",
-    }
-    return f"{reasons[loss.reason]}; {measured}"
+    return f"{to_reason(loss, alpha, costs, source)}; {measured}"
 
 
 def _ways_out(counters: Counters, costs: Costs | None, source: str) -> Iterator[str]:

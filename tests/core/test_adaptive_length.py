@@ -146,6 +146,17 @@ def test_a_drafter_that_knows_how_sure_it_will_be_starts_only_where_that_pays() 
     assert block(length, [0.95] * 4, ahead=True).tokens == (1, 1, 1, 1)
 
 
+@pytest.mark.parametrize(("to_read", "starts"), [(0.1, True), (9.0, False)])
+def test_what_an_idle_drafter_has_to_read_first_counts_against_a_start(to_read: float, starts: bool) -> None:
+    length = AdaptiveLength(Costs(tuple(1 + 0.3 * n for n in range(LONGEST + 1)), {"lookup": (0.1, *[to_read] * 16)}))
+    assert block(length, [0.95], ahead=False).tokens, "it has read all of the text so far"
+    length.learn(Proposal(source="another"), Verdict(0, 1, Kind.BONUS, ()))
+    drafted = block(length, [0.95] * 4, ahead=False).tokens
+    assert bool(drafted) == starts
+    length.learn(Proposal(source="lookup").followed_by(1, SURE_TOKEN, 0.95), Verdict(1, 1, Kind.BONUS, (1.0,)))
+    assert block(length, [0.95] * 4, ahead=False).tokens, "blocks that follow each other need no more reading"
+
+
 def test_where_recent_rounds_brought_much_a_dear_token_is_no_longer_worth_its_time() -> None:
     length = begun(Costs((1.0, 1.0, *(1 + 0.7 * n for n in range(1, LONGEST)))))
     assert len(block(length, [0.95] * 4, ahead=False).tokens) > 1

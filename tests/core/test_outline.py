@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specdec_cli.core.distribution import Distribution
-from specdec_cli.core.outline import FEW, RAREST, outline
+from specdec_cli.core.outline import FEW, RAREST, TINY, outline
 
 SIZES = (1, 2, 7, FEW, FEW + 1, 5_000)
 
@@ -86,3 +86,7 @@ def test_an_even_law_over_a_large_vocabulary_has_the_logarithm_of_its_size() -> 
 
 def test_no_likeliest_tokens_are_sorted_where_none_are_wanted() -> None:
     assert all(outline(law, 0).likeliest == () for size in SIZES for law in _laws(size))
+
+
+def test_a_processor_that_takes_the_smallest_numbers_for_0_still_finds_a_logarithm() -> None:
+    assert np.finfo(np.float32).smallest_normal <= TINY < 1e-37
