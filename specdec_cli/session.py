@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from specdec_cli import calibration
 from specdec_cli.catalog import Pair
 from specdec_cli.context_size import choose_size
 from specdec_cli.core.costs import Costs
@@ -31,9 +30,10 @@ from specdec_cli.llama.grammar import load_grammar
 from specdec_cli.llama.infill import encode_infill
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.loading import load_pair
+from specdec_cli.pair_costs import PairCosts
 from specdec_cli.pairs.here import as_it_holds_here, to_defaults, to_settings
 from specdec_cli.sampling_settings import to_chain
-from specdec_cli.settings import SETTINGS_OF_SPEED, Listener, ModelSettings
+from specdec_cli.settings import Listener, ModelSettings
 
 
 class Session:
@@ -44,7 +44,6 @@ class Session:
         self.pair = pair = as_it_holds_here(pair, listener.notice)
         self.settings = to_settings(settings, pair)
         self.interrupt = Interrupt()
-        self.costs: Costs | None = None
         self.remembered: Sequence[Sequence[int]] = ()
         self._answer: Generation | None = None
         self._noticed: set[str] = set()
@@ -55,6 +54,7 @@ class Session:
         self.target, self.draft, self.tokenizer = loaded.target, loaded.draft, loaded.tokenizer
         self.texts, self.brought = loaded.texts, loaded.brought
         self._caches = Caches(self.settings, self.interrupt, loaded.weights)
+        self._costs = PairCosts(loaded.weights, self.settings, listener.progress, self._notice_once)
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -126,7 +126,7 @@ class Session:
         self._caches.close()
         self.settings = replace(self.settings, threads=threads, draft_threads=draft_threads, batch_size=batch_size)
         self._caches = Caches(self.settings, self.interrupt, self._loaded.weights)
-        self.costs = None
+        self._costs = PairCosts(self._loaded.weights, self.settings, self._listener.progress, self._notice_once)
 
     def _open(self, prompt: Sequence[int], request: Request, watch: Callable[[Step], object] | None) -> Generation:
         held = self._caches.size(self.target)
@@ -138,7 +138,7 @@ class Session:
         if request.grammar is not None:
             mask = load_grammar(self.target, request.grammar.text, name=request.grammar.name, texts=self.texts)
         target, draft = self._open_contexts(size, longest)
-        costs = self._find_costs(target, draft, prompt[0]) if length == "auto" else None
+        costs = self._costs.find(target, draft, prompt[0]) if length == "auto" else None
         for complaint in self._caches.restore():  # measuring empties them
             self._listener.notice(f"{complaint}: going on without it")
         drafter = self.open_drafter(request, draft) if length else None
@@ -174,28 +174,27 @@ class Session:
         holds = {name: own if said[name] is None else said[name] for name, own in self.defaults.items()}
         return replace(request, **(holds if self.pair.drafters else holds | {"draft_tokens": 0}))
 
+    @property
+    def costs(self) -> Costs | None:
+        """The costs that `auto` decides by, once it has."""
+        return self._costs.frozen
+
     def known_costs(self) -> Costs | None:
         """The costs of this pair on this machine, if this or an earlier run measured them; it takes no time."""
-        return self.costs or calibration.load(self._costs_key)
+        return self._costs.known()
 
-    @property
-    def _costs_key(self) -> str:
-        settings = asdict(self.settings)
-        models = [each for each in (self.target, self.draft) if each]
-        return calibration.key_of(models, [settings[name] for name in SETTINGS_OF_SPEED])
+    def measure_costs(self, token: int) -> Costs:
+        """The costs of passes over `token` as the machine is now; `auto` goes on to decide by what it knows.
 
-    def _find_costs(self, target: Context, draft: Context | None, token: int) -> Costs:
-        """The costs of this pair on this machine: of this session, kept from an earlier run, or measured now."""
-        if self.costs is None:
-            contexts = {} if draft is None else {ModelDrafter.name: draft}
-            self.costs = calibration.find_costs(
-                self._costs_key,
-                lambda: calibration.measure(target, contexts, token),
-                renew=self.settings.recalibrate,
-                announce=lambda task: self._listener.progress(task, None),
-                notice=self._notice_once,
-            )
-        return self.costs
+        The caches are empty then.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C.
+        """
+        self._end_answer()
+        with self.interrupt:
+            size = self._context_size(1, None, self._caches.size(self.target))
+            return self._costs.now(*self._open_contexts(size, LONGEST), token)
 
     def open_drafter(self, request: Request, draft: Context | None) -> ExhaustibleDrafter:
         """Who drafts for one answer, `draft` being the context of the draft model if there is one."""

@@ -24,7 +24,7 @@ LAYERS = [
     {"telling", "answer_json", "table_learning", "prompt"},
     {"question"},
     {"session"},
-    {"loading"},
+    {"loading", "pair_costs"},
     {"drafting"},
     {"generation", "calibration", "pairs"},
     {"drafters", "downloads", "status", "render", "sampling_settings", "advice", "traces"},

@@ -106,7 +106,6 @@ def test_a_pair_is_measured_once_and_again_when_asked(
     def measured(*, recalibrate: bool = False) -> bool:
         memory = Notices()
         with Session(attention_pair, ModelSettings(threads=1, recalibrate=recalibrate), memory.listener) as session:
-            session.costs = None
             prompt = session.prompt_from_text("x")
             list(session.generate(prompt, Request(chain=GREEDY, seed=1, draft_tokens="auto", max_tokens=4)))
         return any(task.startswith("measuring") for task in memory.loading)

@@ -20,6 +20,7 @@ from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.loading import Loaded, load_pair
+from specdec_cli.pair_costs import PairCosts
 from specdec_cli.session import Session
 from specdec_cli.settings import Listener, ModelSettings
 from tests.engine import GREEDY, UNFILTERED, Notices, answer
@@ -150,13 +151,14 @@ def test_a_context_beyond_what_the_target_knows_is_noticed_once(attention_pair: 
 def test_ctrl_c_before_an_answer_begins_is_none_of_the_next(
     attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def press(session: Session, *_: Any) -> None:
-        session.interrupt.flag[0] = b"\x01"
-        session.interrupt.check()
-
     with _open(attention_pair) as session:
+
+        def press(*_: object) -> None:
+            session.interrupt.flag[0] = b"\x01"
+            session.interrupt.check()
+
         with monkeypatch.context() as patch:
-            patch.setattr(Session, "_find_costs", press)
+            patch.setattr(PairCosts, "find", press)
             with pytest.raises(KeyboardInterrupt):
                 session.generate([1], _request(draft_tokens="auto"))
         assert len(list(session.generate([1], _request(max_tokens=3, draft_tokens=0)))) == 4

@@ -13,12 +13,12 @@ from specdec_cli.bench.measuring import Measurement, Progress, measure
 from specdec_cli.bench.plan import Job, Plan, jobs
 from specdec_cli.bench.prompts import BenchPrompt
 from specdec_cli.bench.report import Report, to_rows
-from specdec_cli.bench.running import run
+from specdec_cli.bench.running import Run, run
 from specdec_cli.bench.table import to_table
 from specdec_cli.bench.words import to_words
 from specdec_cli.bench.writing import to_csv, to_json
 from specdec_cli.catalog import Pair
-from specdec_cli.core.costs import Costs
+from specdec_cli.core.costs import Costs, median_costs
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 from specdec_cli.generation import Request
 from specdec_cli.llama import library
@@ -62,22 +62,26 @@ def bench(pair: Pair, settings: ModelSettings, plan: Plan, terminal: Terminal, o
     ):
         plan = replace(plan, rule=plan.rule or session.defaults["rule"])
         tokens = {each.place: to_tokens(each, session, raw=plan.raw) for each in plan.prompts}
-        costs = _warm_up(session, plan, tokens[plan.prompts[0].place])
+        first = tokens[plan.prompts[0].place]
+        _warm_up(session, plan, first)
+        costs: dict[int, Costs] = {}
+
+        def answer(job: Job) -> Run:
+            if job.turn not in costs:
+                costs[job.turn] = session.measure_costs(first[0])
+            request = to_request(job, plan, session)
+            return run(session, tokens[job.prompt.place], request, tracer=tracer, label=to_label(job))
+
         measurement = measure(
             list(jobs(plan)),
-            lambda job: run(
-                session,
-                tokens[job.prompt.place],
-                to_request(job, plan, session),
-                tracer=tracer,
-                label=to_label(job),
-            ),
+            answer,
             lambda progress: status.show_loading(to_progress(in_words(progress), _share(progress))),
             time_limit=plan.time_limit,
         )
         status.close(interrupted=measurement.stopped == "interrupted")
         _check_compared(measurement)
-        report = Report(plan, find_facts(session), costs, measurement, to_rows(measurement, costs))
+        usual = median_costs([*costs.values()])
+        report = Report(plan, find_facts(session), usual, measurement, to_rows(measurement, usual))
     return _show(report, terminal, output)
 
 
@@ -125,12 +129,10 @@ def to_label(job: Job) -> dict[str, Any]:
     }
 
 
-def _warm_up(session: Session, plan: Plan, tokens: list[int]) -> Costs:
-    """The costs of passes here, measured now if they are not known yet."""
+def _warm_up(session: Session, plan: Plan, tokens: list[int]) -> None:
+    """Let everything be there that a first answer needs, the costs that `auto` decides by among it."""
     chain = session.chain({"temperature": plan.temperatures[0]})
     run(session, tokens, Request(chain, plan.seed, draft_tokens="auto", max_tokens=WARM_UP))
-    assert session.costs is not None
-    return session.costs
 
 
 def _check_compared(measurement: Measurement) -> None:

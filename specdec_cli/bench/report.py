@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """See the module. `costs` are those that predictions rest on, and that `auto` decides by."""
+    """See the module. `costs` are those that predictions rest on, measured anew in each turn."""
 
     plan: Plan
     facts: Facts

@@ -1,6 +1,6 @@
 """A trace file in the making: a line a round. Whenever the process dies, a tenth of a second is missing at most.
 
-Rounds are put into words by several: between two passes over a model every step of that is four times as slow.
+Rounds become records and lines by several: between two passes over a model every step of that is four times as slow.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TraceWriter:
             raise UsageError(f"{path} is there and is no trace", hint="it stays as it is; name another file")
         self._written = 0
         self._spelled: Spelled | None = None
-        self._held: list[Record] = []
+        self._held: list[Record | Step] = []
         self._flushed = time.monotonic()
 
     @staticmethod
@@ -72,8 +72,7 @@ class TraceWriter:
     def write(self, step: Step) -> None:
         """Add a round. Of one session, as all answers of a file are."""
         if self._file is not None:
-            assert self._spelled is not None
-            self._held.append(to_round(step, self._spelled))
+            self._held.append(step)
             if time.monotonic() - self._flushed > SECONDS_HELD:
                 self._flush()
 
@@ -102,10 +101,16 @@ class TraceWriter:
         self.close()
 
     def _flush(self) -> None:
-        lines, self._held = b"".join(map(to_line, self._held)), []
+        lines, self._held = b"".join(to_line(self._to_record(each)) for each in self._held), []
         if lines and self._file is not None:
             self._write(self._file, lines)
             self._flushed = time.monotonic()
+
+    def _to_record(self, held: Record | Step) -> Record:
+        if not isinstance(held, Step):
+            return held
+        assert self._spelled is not None
+        return to_round(held, self._spelled)
 
     def _write(self, file: BinaryIO, lines: bytes) -> None:
         try:
