@@ -49,7 +49,16 @@ def read_catalog(config: Path | None) -> Catalog:
     """
     tables = [read_table(shipped_table())]
     own = own_table(config)
-    if config is not None or own.exists():
+    if config is not None or _may_be_there(own):
         tables.append(read_table(own))
     pairs = {name: (table, entry) for table in tables for name, entry in table.pairs.items()}
     return Catalog(pairs, next((table.default for table in reversed(tables) if table.default), None))
+
+
+def _may_be_there(path: Path) -> bool:
+    """Whether `path` is there, or may be: reading it tells what hides it."""
+    try:
+        path.stat()
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
+    return True

@@ -17,7 +17,6 @@ from specdec_cli.core.past import Mask
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.step import Step
 from specdec_cli.drafters.chain import ExhaustibleDrafter
-from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.drafting import DraftModel, Material, open_drafter
 from specdec_cli.errors import UsageError
 from specdec_cli.generation import Generation, Request
@@ -54,7 +53,7 @@ class Session:
         self.target, self.draft, self.tokenizer = loaded.target, loaded.draft, loaded.tokenizer
         self.texts, self.brought = loaded.texts, loaded.brought
         self._caches = Caches(self.settings, self.interrupt, loaded.weights)
-        self._costs = PairCosts(loaded.weights, self.settings, listener.progress, self._notice_once)
+        self._costs_by_threads: dict[tuple[int | None, ...], PairCosts] = {}
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -126,7 +125,6 @@ class Session:
         self._caches.close()
         self.settings = replace(self.settings, threads=threads, draft_threads=draft_threads, batch_size=batch_size)
         self._caches = Caches(self.settings, self.interrupt, self._loaded.weights)
-        self._costs = PairCosts(self._loaded.weights, self.settings, self._listener.progress, self._notice_once)
 
     def _open(self, prompt: Sequence[int], request: Request, watch: Callable[[Step], object] | None) -> Generation:
         held = self._caches.size(self.target)
@@ -175,6 +173,15 @@ class Session:
         return replace(request, **(holds if self.pair.drafters else holds | {"draft_tokens": 0}))
 
     @property
+    def _costs(self) -> PairCosts:
+        """Those of the present threads. Others stay: whoever comes back to their threads decides as before."""
+        threads = self.settings.threads, self.settings.draft_threads
+        if threads not in self._costs_by_threads:
+            weights, listener = self._loaded.weights, self._listener
+            self._costs_by_threads[threads] = PairCosts(weights, self.settings, listener.progress, self._notice_once)
+        return self._costs_by_threads[threads]
+
+    @property
     def costs(self) -> Costs | None:
         """The costs that `auto` decides by, once it has."""
         return self._costs.frozen
@@ -192,9 +199,12 @@ class Session:
             KeyboardInterrupt: Ctrl-C.
         """
         self._end_answer()
-        with self.interrupt:
-            size = self._context_size(1, None, self._caches.size(self.target))
-            return self._costs.now(*self._open_contexts(size, LONGEST), token)
+        try:
+            with self.interrupt:
+                size = self._context_size(1, None, self._caches.size(self.target))
+                return self._costs.now(*self._open_contexts(size, LONGEST), token)
+        finally:
+            self.interrupt.lower()
 
     def open_drafter(self, request: Request, draft: Context | None) -> ExhaustibleDrafter:
         """Who drafts for one answer, `draft` being the context of the draft model if there is one."""

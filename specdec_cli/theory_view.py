@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -93,6 +94,8 @@ class Setting:
 def predict(setting: Setting, longest: int) -> Prediction:
     """Of all draft lengths up to `longest`."""
     guess, passes = setting.guess, setting.passes
+    if passes[-1] < passes[0]:  # a line that falls would end below nothing
+        passes += (passes[-1],) * longest
     costs = Costs(passes, {DRAFT: (setting.step * passes[0],) * (longest + 1)})
     rows = []
     for length in range(longest + 1):
@@ -103,10 +106,17 @@ def predict(setting: Setting, longest: int) -> Prediction:
     return Prediction(guess.alpha, tuple(rows), best.draft_tokens, guess.ceiling, guess.alphas)
 
 
-def to_setting(observed: Observed, passes: tuple[float, ...]) -> Setting:
-    """What was measured, with `passes` for v."""
-    guess = Guess(observed.alpha, observed.alphas, observed.share)
-    return Setting(guess, observed.step, passes, observed.name, observed.speed_ups)
+def to_setting(
+    observed: Observed, *, alpha: float | None, step: float | None, passes: tuple[float, ...] | None
+) -> Setting | None:
+    """What was measured, with what is given in place of it, of which nothing was measured; None if costs lack."""
+    as_measured = alpha is None and step is None and passes is None
+    step, passes = observed.step if step is None else step, passes or observed.passes
+    if step is None or passes is None:
+        return None
+    alphas = observed.alphas if alpha is None else ()
+    guess = Guess(observed.alpha if alpha is None else alpha, alphas, observed.share)
+    return Setting(guess, step, passes, observed.name, observed.speed_ups if as_measured else {})
 
 
 def to_table(prediction: Prediction) -> str:
@@ -162,7 +172,8 @@ def _verdict(prediction: Prediction) -> str:
     if best.draft_tokens == 0:
         verdict = "plain decoding is the fastest: no draft length pays"
     if prediction.ceiling is not None:
-        formula = "" if prediction.alphas else "1 / (1 − α) = "
+        is_plain = not prediction.alphas and math.isclose(prediction.ceiling * (1 - prediction.alpha), 1)
+        formula = "1 / (1 − α) = " if is_plain else ""
         verdict += f"; no draft of this α can reach more than {formula}{prediction.ceiling:.2f} ×"
     return verdict
 

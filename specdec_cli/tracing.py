@@ -68,6 +68,7 @@ def to_header(generation: Generation, session: Session, label: Mapping[str, Any]
         draft=name_draft(session) if drafts else None,
         rule=request.rule or DEFAULT_RULE,
         seed=request.seed,
+        turn=request.turn,
         draft_tokens=generation.draft_tokens,
         prompt_tokens=generation.prompt_tokens,
         vocabulary=session.target.vocabulary_size,

@@ -74,7 +74,15 @@ def test_costs_are_kept_by_their_key(cache: Path) -> None:
     assert calibration.load("three") is None
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"one": 3}', '{"one": {"target": ["x"], "drafts": {}}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[]", "[" * 100_000, '{"one": 3}'),
+        *(f'{{"one": {{"target": [{seconds}], "drafts": {{}}}}}}' for seconds in ('"x"', "", "0", "-1", "1, NaN")),
+        '{"one": {"target": [1], "drafts": {"model": []}}}',
+    ],
+    ids=range(11),
+)
 def test_a_damaged_file_is_as_good_as_none(cache: Path, content: str) -> None:
     cache.parent.mkdir()
     cache.write_text(content)

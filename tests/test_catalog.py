@@ -196,13 +196,31 @@ def test_a_wrong_file_is_refused_with_the_key_and_the_line(home: Path, text: str
     assert complaint in caught.value.message
 
 
-@pytest.mark.parametrize("content", [b"a = [", b"\xff\xfe\x00", b"a = 1\na = 2\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"a = [", b"\xff\xfe\x00", b"a = 1\na = 2\n", b"a = " + b"[" * 100_000, b"a = " + b"9" * 5000],
+    ids=["open", "no UTF-8", "twice", "deep", "long"],
+)
 def test_a_file_that_is_not_toml_is_refused_in_one_line(home: Path, content: bytes) -> None:
     path = home / "models.toml"
     path.write_bytes(content)
     with pytest.raises(UsageError, match="is not valid TOML") as caught:
         find_pair(None, path)
     assert len(caught.value.message.splitlines()) == 1
+
+
+@pytest.mark.parametrize("draft", ["my-repo/x.gguf", "x" * 300, "x" * 300 + ",lookup"])
+def test_a_draft_that_is_not_there_is_found_out_when_it_is_loaded(home: Path, draft: str) -> None:
+    path = _config(home, f'[pairs.p]\ntarget = "big.gguf"\ndraft = "{draft}"\n')
+    assert find_pair("p", path).draft_model == home / draft.removesuffix(",lookup")
+    assert not is_here(home / draft)
+
+
+def test_a_file_of_ones_own_that_cannot_be_looked_at_is_told_and_not_passed_over(home: Path) -> None:
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "models.toml").symlink_to("models.toml")
+    with pytest.raises(UsageError, match=r"models.toml cannot be read: "):
+        find_pair(None, None)
 
 
 def test_a_missing_config_is_refused(home: Path) -> None:

@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+OPTIONS_OF_OTHERS = {"--help", "--extra-index-url", "--staged", "--strict"}
 CODES = {getattr(errors, name) for name in vars(errors) if name.startswith("EXIT_")}
 
 
@@ -62,6 +64,13 @@ def test_the_documented_exit_codes_are_those_of_the_program() -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == CODES
     command: Any = typer.main.get_command(app)
     assert {int(code) for code in re.findall(r"(\d+) ", command.epilog)} == CODES
+
+
+def test_every_option_that_a_page_names_is_one_of_the_program() -> None:
+    manual = to_page(typer.main.get_command(app)).replace("\\-", "-").replace("\\fB", " ")
+    known = set(OPTION.findall(manual)) | OPTIONS_OF_OTHERS
+    for page in PAGES:
+        assert set(OPTION.findall(page.read_text("utf-8"))) <= known, page.name
 
 
 def test_the_man_page_is_what_the_command_line_says_today() -> None:

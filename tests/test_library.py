@@ -6,7 +6,7 @@ import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from specdec_cli import OpenPair, open_pair
 from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.core.step import Step
-from specdec_cli.core.verify import Kind
+from specdec_cli.core.verify import Kind, Proposal
 from specdec_cli.errors import ModelError, UsageError
+from specdec_cli.library import laws
 from specdec_cli.library.wishes import Loading, Sampling
 from specdec_cli.settings import ModelSettings
 from tests.engine import UNFILTERED, answer
+from tests.llama.test_adapters import lora
 from tests.toy_gguf import BOS, attention_toy
 from tests.toy_kinds import KINDS, kind_toy
 
@@ -72,6 +74,7 @@ def test_messages_are_answered_by_the_template_and_text_is_continued(pair: OpenP
     assert pair.to_text(pair.to_tokens([{"role": "user", "content": "hi"}])) == "[user]hi\n[assistant]"
     assert pair.to_tokens("hi") == [104, 105]
     assert pair.to_tokens([104, 105]) == [104, 105]
+    assert [type(each) for each in pair.to_tokens(list(np.array([104, 105])))] == [int, int]
     assert pair.to_text([0xE2, 0x82, 0xAC, 0xFF, BOS]) == "€\ufffd"
 
 
@@ -222,6 +225,7 @@ def test_a_closed_pair_answers_nothing_and_kills_nothing(attention_pair: Pair) -
         ({"rule": "best"}, "rule best is not one of token, block, coupled"),
         ({"draft_temperature": "warm"}, "draft_temperature warm is neither auto nor same nor a number"),
         ({"draft_temperature": -1}, "draft_temperature -1 is neither"),
+        ({"draft_temperature": True}, "draft_temperature True is neither"),
         ({"stop": "x"}, "stop is a list of texts"),
         ({"stop": [""]}, "stop is a list of texts"),
         ({"grammar": " "}, "grammar is empty"),
@@ -229,6 +233,7 @@ def test_a_closed_pair_answers_nothing_and_kills_nothing(attention_pair: Pair) -
         ({"heat": 1}, "there is no option heat"),
         ({"samplers": ["magic"]}, 'no sampler is named "magic"'),
         ({"logit_bias": {999999: 1.0}}, "there is no token 999999"),
+        ({"logit_bias": {-1: 1.0}}, "logit_bias names the token -1"),
     ],
 )
 def test_a_wrong_option_is_one_error_of_the_package(pair: OpenPair, options: dict[str, Any], message: str) -> None:
@@ -248,14 +253,30 @@ def test_what_is_no_prompt_is_refused(pair: OpenPair, prompt: Any) -> None:
 @pytest.mark.parametrize("start", [0, 4, -1])
 def test_a_start_outside_the_text_is_refused(pair: OpenPair, start: int) -> None:
     with pytest.raises(UsageError, match=r"start -?\d is not in 1..3"):
-        list(pair.distributions("abc", start=start))
+        pair.distributions("abc", start=start)
+
+
+def test_an_empty_text_has_no_positions(pair: OpenPair) -> None:
+    with pytest.raises(UsageError, match="the text is empty"):
+        pair.distributions("")
+
+
+def test_a_ctrl_c_behind_the_last_pass_of_a_reading_is_heard(pair: OpenPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(_: object, context: Sequence[int], *__: object) -> Proposal:
+        if len(context) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return Proposal()
+
+    monkeypatch.setattr(laws, "_draft", press)
+    with pytest.raises(KeyboardInterrupt):
+        list(pair.distributions("abc", **PLAIN))
 
 
 def test_a_text_that_does_not_fit_the_context_is_refused(attention_pair: Pair) -> None:
     with open_pair(attention_pair.target, draft="none", ctx_size=8, **EXACT) as pair:
         assert len(list(pair.distributions("12345678"))) == 8
         with pytest.raises(UsageError, match="the text has 9 tokens and the context holds 8"):
-            list(pair.distributions("123456789"))
+            pair.distributions("123456789")
 
 
 @pytest.mark.parametrize(
@@ -265,6 +286,9 @@ def test_a_text_that_does_not_fit_the_context_is_refused(attention_pair: Pair) -
         ({"ctx_size": -1}, "ctx_size -1"),
         ({"cache_type_k": "q9"}, "cache_type_k q9 is not one of f32"),
         ({"flash_attn": "maybe"}, "flash_attn maybe is not one of auto"),
+        ({"gpu_layers": -2}, "gpu_layers -2 is not a whole number in -1.."),
+        ({"lora": "adapter.gguf"}, "lora is no list of files with scales"),
+        ({"draft_lora": [("adapter.gguf", 101)]}, "draft_lora adapter.gguf with scale 101 is not in -100..100"),
         ({"speed": 3}, "there is no option speed"),
     ],
 )
@@ -278,8 +302,8 @@ def test_a_pair_is_found_by_its_name_and_a_file_by_its_look(tmp_path: Path) -> N
     attention_toy(3.0).write(tmp_path / "target.gguf")
     config = tmp_path / "models.toml"
     config.write_text('default = "toy"\n[pairs.toy]\ntarget = "target.gguf"\ndraft = "lookup"\n')
-    for target in (None, "toy"):
-        with open_pair(target, config=config, threads=1) as pair:
+    for target, path in ((None, config), ("toy", str(config))):
+        with open_pair(target, config=path, threads=1) as pair:
             assert (pair.pair.name, pair.pair.draft) == ("toy", "lookup")
     with open_pair(str(tmp_path / "target.gguf"), threads=1) as pair:
         assert (pair.pair.name, pair.pair.draft) == (None, "lookup")
@@ -323,6 +347,21 @@ def test_a_grammar_and_a_bias_shape_the_answer(pair: OpenPair) -> None:
     assert text.startswith("ab")
     biased = pair.generate("x", logit_bias={"q": 100.0}, samplers=["temperature"], max_tokens=3, draft_tokens=1, seed=1)
     assert biased.finish().text == "qqq"
+
+
+@pytest.mark.parametrize(("token", "text"), [("7", "77"), (ord("a"), "aa")])
+def test_a_bias_is_by_text_or_by_id_and_digits_are_a_text(pair: OpenPair, token: int | str, text: str) -> None:
+    answer = pair.generate("x", logit_bias={token: 100.0}, samplers=["temperature"], max_tokens=2, draft_tokens=1)
+    assert answer.finish().text == text
+
+
+def test_an_adapter_is_given_with_its_scale(attention_pair: Pair, tmp_path: Path) -> None:
+    adapter, shares = lora(tmp_path / "adapter.gguf"), []
+    for adapters in ([], [(str(adapter), 1.0)]):
+        with open_pair(attention_pair.target, draft="none", lora=adapters, **EXACT) as pair:
+            (*_, last) = pair.distributions("abc", **PLAIN)
+            shares.append(last.p.at(65))
+    assert shares[0] != pytest.approx(shares[1], rel=1e-3)
 
 
 def test_names_of_the_package_are_loaded_when_they_are_asked_for() -> None:

@@ -35,6 +35,10 @@ WARM_UP: Final = 4
 """Tokens of a first answer that nobody counts: it reads the weights from the disk, and measures the costs."""
 
 
+TIMED_TURNS: Final = 5
+"""Turns at whose beginning passes are timed, which takes some seconds: a file of prompts may have hundreds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """What stdout gets, and where pictures and the trace go, if anywhere."""
@@ -67,7 +71,7 @@ def bench(pair: Pair, settings: ModelSettings, plan: Plan, terminal: Terminal, o
         costs: dict[int, Costs] = {}
 
         def answer(job: Job) -> Run:
-            if job.turn not in costs:
+            if job.turn not in costs and len(costs) < TIMED_TURNS:
                 costs[job.turn] = session.measure_costs(first[0])
             request = to_request(job, plan, session)
             return run(session, tokens[job.prompt.place], request, tracer=tracer, label=to_label(job))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
+import os
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +23,8 @@ def check_picture(path: Path) -> None:
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"--plot {path} has no ending that is known", hint=f"name a file {' or '.join(ENDINGS)}")
     try:
-        target_of(path)
+        if not os.access(target_of(path).parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise UsageError(f"--plot {path} cannot be written: {error.strerror}") from None
     if importlib.util.find_spec("matplotlib") is None:

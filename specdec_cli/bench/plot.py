@@ -62,8 +62,10 @@ def draw(report: Report, path: Path) -> None:
     Raises:
         UsageError: it cannot be written.
     """
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
+    with mpl.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a name may need letters that the font lacks, and shows boxes then
+        mpl.rcdefaults()  # whatever the user draws in
+        mpl.rcParams.update(STYLE)
         figure = to_figure(report)
         content = io.BytesIO()
         kind = path.suffix.lower().removeprefix(".")

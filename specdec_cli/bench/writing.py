@@ -12,12 +12,11 @@ from typing import Any, Final
 from specdec_cli.bench.report import Report, Row
 from specdec_cli.bench.verdict import to_verdict
 from specdec_cli.core.costs import Costs
+from specdec_cli.traces.writing import ESCAPES
 
 SCHEMA: Final = 1
 KIND: Final = "bench"
 """What `type` says in the object."""
-JSON_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""Control characters that JSON allows in a string and that a terminal would obey."""
 DIGITS: Final = 6
 
 
@@ -54,7 +53,7 @@ def to_json(report: Report) -> str:
         "cells": [_cell(row) for row in report.rows],
         "verdict": to_verdict(report),
     }
-    return json.dumps(_rounded(result), ensure_ascii=False, allow_nan=False, default=str).translate(JSON_ESCAPES) + "\n"
+    return json.dumps(_rounded(result), ensure_ascii=False, allow_nan=False, default=str).translate(ESCAPES) + "\n"
 
 
 def costs_to_json(costs: Costs) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from specdec_cli.commands import options
 from specdec_cli.commands.choosing import choose_pair
 from specdec_cli.commands.option_groups import EngineOptions, grouped
 from specdec_cli.commands.option_kinds import LARGEST_SEED, number, option, whole
-from specdec_cli.errors import EXIT_AUDIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from specdec_cli.errors import EXIT_AUDIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 
 AUDIT: Final = "Audit"
 LONGEST: Final = 86400
@@ -55,8 +55,6 @@ def audit(
 
     terminal = Terminal.of_process(quiet=quiet)
     chosen = choose_pair(pair, target, draft, config, named="PAIR")
-    if not chosen.drafters:
-        raise UsageError("this pair has no draft: there is nothing to audit", hint="give one with -d, such as lookup")
     found = run_audit(chosen, engine.to_settings(), terminal, seed=seed, seconds=time_limit, json=json, verbose=verbose)
     if found.interrupted:
         return EXIT_INTERRUPTED

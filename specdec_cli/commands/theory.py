@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 THEORY: Final = "Draft and target"
 DEAREST: Final = 1000
 DEFAULT_LENGTH: Final = 12
+FARTHEST: Final = 1e9
+"""How many times as dear one pass can be as another."""
 HINT: Final = "numbers by commas, such as 1,1.5,1.6, or a file of them: the cost of a pass over 1, 2, 3 … tokens"
 
 
@@ -68,33 +70,25 @@ def theory(
         if alpha is None:
             raise UsageError("there is no --alpha and no FILE that holds one", hint="specdec theory --alpha 0.8")
         prediction = predict(Setting(Guess(alpha), c or 0.0, read_passes(v)), draft_tokens)
-        typer.echo(to_json(prediction) if json else to_table(prediction), nl=False)
-        return EXIT_OK
-    settings = _read(file, alpha, c, None if v is None else read_passes(v))
-    typer.echo(all_to_json(settings, draft_tokens, file) if json else to_tables(settings, draft_tokens), nl=False)
+        text = to_json(prediction) if json else to_table(prediction)
+    else:
+        settings = _read(file, alpha, c, None if v is None else read_passes(v))
+        text = all_to_json(settings, draft_tokens, file) if json else to_tables(settings, draft_tokens)
+    typer.echo(text.encode(), nl=False)  # whatever this system takes text for
     return EXIT_OK
 
 
 def _read(file: Path, alpha: float | None, c: float | None, v: tuple[float, ...] | None) -> "list[Setting]":
     """What `file` holds, with what is given by hand in place of it."""
-    from dataclasses import replace
-
     from specdec_cli.bench.reading import read_observed
     from specdec_cli.terminal import Terminal
-    from specdec_cli.theory_view import Guess, to_setting
+    from specdec_cli.theory_view import to_setting
 
     settings = []
     for each in read_observed(file, Terminal.of_process().notice):
-        passes = v or each.passes
-        if passes is None:
+        if (setting := to_setting(each, alpha=alpha, step=c, passes=v)) is None:
             raise UsageError(f"{file} does not tell what passes cost", hint="give --v and --c; -k auto measures them")
-        setting = to_setting(each, passes)
-        if alpha is not None:
-            setting = replace(setting, guess=Guess(alpha))
-        if c is not None:
-            setting = replace(setting, step=c)
-        as_measured = alpha is None and c is None and v is None
-        settings.append(setting if as_measured else replace(setting, measured={}))
+        settings.append(setting)
     return settings
 
 
@@ -106,14 +100,26 @@ def read_passes(given: str | None) -> tuple[float, ...]:
     """
     if given is None:
         return (1.0, 1.0)
-    try:
-        text = Path(given).read_text("utf-8", "replace") if Path(given).is_file() else given
-    except (OSError, ValueError):  # no name that a file could have, or one that cannot be read
-        text = given
+    text = _text_of(given)
     try:
         passes = tuple(float(each) for each in text.replace(",", " ").split())
     except ValueError:
         raise UsageError(f"--v {given:.80} is not a list of numbers", hint=HINT) from None
     if not passes or not all(0 < each < float("inf") for each in passes):
         raise UsageError(f"--v {given:.80} needs one positive number at least, and no other kind", hint=HINT)
+    if max(passes) > FARTHEST * passes[0] or min(passes) * FARTHEST < passes[0]:
+        raise UsageError(f"--v {given:.80} says what no pass can cost: {min(passes):g} to {max(passes):g}", hint=HINT)
     return passes
+
+
+def _text_of(given: str) -> str:
+    """What the file `given` holds, or the text itself if there is no such file."""
+    try:
+        if not Path(given).is_file():
+            return given
+    except (OSError, ValueError):  # no name that a file could have
+        return given
+    try:
+        return Path(given).read_text("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"--v {given} cannot be read: {error.strerror}", hint=HINT) from None

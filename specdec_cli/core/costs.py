@@ -43,5 +43,5 @@ def _medians(several: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
 def _at(seconds: Sequence[float], tokens: int) -> float:
     if tokens <= len(seconds):
         return seconds[tokens - 1]
-    slope = (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)
+    slope = max(seconds[-1] - seconds[0], 0.0) / max(len(seconds) - 1, 1)
     return seconds[-1] + (tokens - len(seconds)) * slope

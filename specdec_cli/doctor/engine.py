@@ -46,9 +46,9 @@ def _ending(attempt: str) -> str:
         return f"it did not end within {PATIENCE:g} seconds"
     except OSError:  # no such process can be started here
         return ""
-    if done.returncode >= 0:
+    if done.returncode in (0, 1):  # 1: an exception of Python
         return ""
     try:
         return f"it ends the process by {signal.Signals(-done.returncode).name}"
-    except ValueError:
-        return f"it ends the process by signal {-done.returncode}"
+    except ValueError:  # Windows has codes for what signals are elsewhere
+        return f"it ends the process with code {done.returncode:#x}"

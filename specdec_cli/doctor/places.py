@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,18 +53,22 @@ def read_places(config: Path | None) -> tuple[Place, ...]:
     """All of them; `config` takes the place of the user's own models.toml."""
     return (
         to_place("models", platformdirs.user_data_path("specdec", appauthor=False) / "models"),
-        to_place("config", own_table(config)),
+        to_place("config", own_table(config), is_file=True),
         to_place("cache", platformdirs.user_cache_path("specdec", appauthor=False)),
         to_place("state", platformdirs.user_state_path("specdec", appauthor=False)),
     )
 
 
-def to_place(title: str, path: Path) -> Place:
-    """What is known of `path`."""
-    nearest = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
-    usable = nearest == path or nearest.is_dir()
-    needed = os.W_OK | os.X_OK if nearest.is_dir() else os.W_OK
-    return Place(title, path, path.exists(), usable and os.access(nearest, needed), _size(path))
+def to_place(title: str, path: Path, *, is_file: bool = False) -> Place:
+    """What is known of `path`, a folder or a file; another file takes the place of that, so its folder is what counts.
+
+    What may not be looked at is not there.
+    """
+    whole = Path(os.path.realpath(path))
+    folder = whole.parent if is_file else whole
+    nearest = next((each for each in (folder, *folder.parents) if os.path.lexists(each)), folder)
+    writable = stat.S_ISDIR(_mode(nearest)) and os.access(nearest, os.W_OK | os.X_OK)
+    return Place(title, path, bool(_mode(path)), writable, _size(path))
 
 
 def read_pairs(config: Path | None) -> Pairs:
@@ -85,7 +90,7 @@ def read_kept_costs() -> KeptCosts:
         return KeptCosts(path)
     except OSError as error:
         return KeptCosts(path, problem=f"cannot be read: {error.strerror}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return KeptCosts(path, problem="is damaged")
     if not isinstance(entries, dict):
         return KeptCosts(path, problem="is damaged")
@@ -94,10 +99,18 @@ def read_kept_costs() -> KeptCosts:
     return KeptCosts(path, whole, "" if len(whole) == len(costs) else "is damaged in part")
 
 
+def _mode(path: Path) -> int:
+    """The kind and permissions of what is at `path`, as `stat` has them; 0 if that cannot be told."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
+
+
 def _size(path: Path) -> int:
     """Bytes of a file, or of all files of a folder; links count as what they are."""
     files: Sequence[Path] = [path]
-    if path.is_dir():
+    if stat.S_ISDIR(_mode(path)):
         files = [Path(folder) / name for folder, _, names in os.walk(path) for name in names]
     total = 0
     for each in files:

@@ -58,7 +58,7 @@ class Privacy:
             text = text.replace(secret, SECRET)
         text = LOOKS_SECRET.sub(lambda found: SECRET + ("@" if found[0].endswith("@") else ""), text)
         for home in self.homes:
-            text = re.sub(rf"{re.escape(home)}(?![\w.-])", lambda _: HOME, text)
+            text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?![\w.-])", lambda _: HOME, text)
         text = OTHER_HOMES.sub(lambda found: found[1] + USER, text)
         for names, stand_in in ((self.users, USER), (self.hosts, HOST)):
             for name in names:

@@ -53,17 +53,25 @@ def read_positions(
 ) -> Generator[Position, None, None]:
     """The positions of `tokens` from `start` on, and the one behind them; in caches of their own.
 
+    Going on raises ModelError if a model fails, and KeyboardInterrupt after Ctrl-C.
+
     Raises:
-        UsageError: there is no such start, or the text does not fit the context.
-        ModelError: a model fails.
-        KeyboardInterrupt: Ctrl-C.
+        UsageError: there is no such start, or the text is empty or does not fit the context.
     """
+    if not tokens:
+        raise UsageError("the text is empty", hint="the first token has no position: nothing is before it")
     if not 1 <= start <= len(tokens):
         raise UsageError(
             f"start {start} is not in 1..{len(tokens)}", hint="the first token has no position: nothing is before it"
         )
     if len(tokens) > session.context_limit:
         raise UsageError(f"the text has {len(tokens)} tokens and the context holds {session.context_limit}")
+    return _read_parts(session, tokens, request, start)
+
+
+def _read_parts(
+    session: Session, tokens: Sequence[int], request: Request, start: int
+) -> Generator[Position, None, None]:
     interrupt = Interrupt()  # its own: that of the session may be in use by an answer in the making
     with _opened(session, len(tokens), interrupt) as (target, draft):
         drafter = session.open_drafter(request, draft) if session.pair.drafters else None
@@ -71,6 +79,7 @@ def read_positions(
         for place in range(start, len(tokens) + 1, ROWS):
             with interrupt:
                 part = list(_read(target, drafter, tokens, request, past, place))
+            interrupt.check()  # one that came behind the last pass
             past = _after(past, tokens[place : place + ROWS])
             yield from part
 

@@ -124,11 +124,12 @@ class OpenPair:
         messages = [each for each in prompt if _is_message(each)]
         if messages and len(messages) == len(prompt):
             return self.session.prompt_from_messages(messages)
-        tokens = [each for each in prompt if isinstance(each, int) and 0 <= each < self.vocabulary_size]
+        size = self.vocabulary_size
+        tokens = [int(each) for each in prompt if isinstance(each, int | np.integer) and 0 <= each < size]
         if len(tokens) == len(prompt):
             return tokens
         raise UsageError(
-            f"a prompt is a text, or messages, or tokens in 0..{self.vocabulary_size - 1}",
+            f"a prompt is a text, or messages, or tokens in 0..{size - 1}",
             hint='a message has a "role" and a "content"',
         )
 
@@ -175,9 +176,11 @@ class OpenPair:
     ) -> Iterator[Position]:
         """p and q at each place of `text` from `start` on, and behind its end, as it would be met in an answer.
 
+        Going on raises ModelError if a model fails.
+
         Raises:
             UsageError: an option is out of range, or the text is empty or does not fit.
-            ModelError: a model fails.
+            ModelError: the target has no chat template for these messages.
         """
         tokens = self.to_tokens(text)
         options = to_request_options(0, None, None, None, draft_temperature, ())

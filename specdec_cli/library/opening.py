@@ -22,7 +22,7 @@ def open_pair(
     target: str | Path | None = None,
     *,
     draft: str | Path | None = None,
-    config: Path | None = None,
+    config: str | Path | None = None,
     progress: Callable[[str, float | None], None] = lambda _task, _share: None,
     **loading: Unpack[Loading],
 ) -> OpenPair:
@@ -37,7 +37,8 @@ def open_pair(
         KeyboardInterrupt: Ctrl-C while loading.
     """
     settings = to_settings(loading)
-    return OpenPair(Session(_find(target, draft, config), settings, Listener(progress, LOG.warning)))
+    pair = _find(target, draft, None if config is None else Path(config))
+    return OpenPair(Session(pair, settings, Listener(progress, LOG.warning)))
 
 
 def _find(target: str | Path | None, draft: str | Path | None, config: Path | None) -> Pair:

@@ -17,12 +17,14 @@ from specdec_cli.settings import ModelSettings
 
 LARGEST_CONTEXT: Final = 2**24
 LARGEST_SEED: Final = 2**64 - 1
+LARGEST_INT: Final = 2**31 - 1
+LARGEST_SCALE: Final = 100
 
 
 class Sampling(TypedDict, total=False):
     """The options of the sampling chain by the names of the command line; what is left out is as there.
 
-    `logit_bias` is by token id or text, -inf bans a token.
+    `logit_bias` is by token, an id or a text, of digits too; -inf bans it.
     """
 
     temperature: float
@@ -49,7 +51,7 @@ class Sampling(TypedDict, total=False):
 class Loading(TypedDict, total=False):
     """How the models are loaded, by the names of the command line; what is left out is as there.
 
-    `lora` and `draft_lora` are adapters with their scales.
+    `lora` and `draft_lora` are files of adapters with their scales.
     """
 
     threads: int
@@ -62,8 +64,8 @@ class Loading(TypedDict, total=False):
     cache_type_k: str
     cache_type_v: str
     recalibrate: bool
-    lora: tuple[tuple[Path, float], ...]
-    draft_lora: tuple[tuple[Path, float], ...]
+    lora: Sequence[tuple[str | Path, float]]
+    draft_lora: Sequence[tuple[str | Path, float]]
 
 
 COUNTS: Final = {
@@ -71,6 +73,8 @@ COUNTS: Final = {
     "draft_threads": (1, MOST_THREADS),
     "batch_size": (1, LARGEST_BATCH),
     "ctx_size": (0, LARGEST_CONTEXT),
+    "gpu_layers": (-1, LARGEST_INT),
+    "draft_gpu_layers": (-1, LARGEST_INT),
 }
 WORDS: Final = {"flash_attn": FLASH_ATTENTION, "cache_type_k": CACHE_TYPES, "cache_type_v": CACHE_TYPES}
 
@@ -87,7 +91,8 @@ def to_settings(given: Mapping[str, Any]) -> ModelSettings:
     for name, words in WORDS.items():
         if given.get(name, "f16" if words is CACHE_TYPES else "auto") not in words:
             raise UsageError(f"{name} {given[name]} is not one of {', '.join(words)}")
-    return ModelSettings(**given)
+    adapters = {name: _to_adapters(name, given[name]) for name in ("lora", "draft_lora") if name in given}
+    return ModelSettings(**{**given, **adapters})
 
 
 def to_chain_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,8 +106,28 @@ def to_chain_options(given: Mapping[str, Any]) -> dict[str, Any]:
     if "samplers" in options:
         options["samplers"] = to_samplers(";".join(options["samplers"]))
     if "logit_bias" in options:
-        options["logit_bias"] = tuple((str(token), float(bias)) for token, bias in options["logit_bias"].items())
+        options["logit_bias"] = tuple((_spelled(token), float(bias)) for token, bias in options["logit_bias"].items())
     return options
+
+
+def _spelled(token: int | str) -> str:
+    """A token as the command line has it: digits are an id, and a text if they are in quotes."""
+    if isinstance(token, str):
+        return f'"{token}"'
+    if token < 0:
+        raise UsageError(f"logit_bias names the token {token}", hint="the first token is 0")
+    return str(token)
+
+
+def _to_adapters(name: str, given: Any) -> tuple[tuple[Path, float], ...]:
+    try:
+        adapters = tuple((Path(path), float(scale)) for path, scale in given)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} is no list of files with scales", hint=f'{name}=[("adapter.gguf", 1.0)]') from None
+    for path, scale in adapters:
+        if not abs(scale) <= LARGEST_SCALE:
+            raise UsageError(f"{name} {path} with scale {scale:g} is not in -{LARGEST_SCALE}..{LARGEST_SCALE}")
+    return adapters
 
 
 def to_request_options(
@@ -143,7 +168,8 @@ def to_draft_temperature(given: float | str) -> str:
         UsageError: it is something else.
     """
     low, high, _ = RANGES["temperature"]
-    if given not in ("auto", "same") and not (isinstance(given, int | float) and low <= given <= high):
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if given not in ("auto", "same") and not (is_number and low <= float(given) <= high):
         raise UsageError(f"draft_temperature {given} is neither auto nor same nor a number in {low}..{high}")
     return str(given)
 

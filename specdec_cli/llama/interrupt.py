@@ -72,23 +72,23 @@ class _Handler:
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
 
     def enter(self, interrupt: Interrupt) -> None:
-        if not self.entered:
+        self.entered.append(interrupt)  # first, and last to go: no Ctrl-C comes to a handler that knows nobody
+        if len(self.entered) == 1:
             self._previous = signal.signal(signal.SIGINT, self._on_signal)
             self._wakeup = socket.socketpair()
             self._wakeup[1].setblocking(False)
             self._previous_wakeup = signal.set_wakeup_fd(self._wakeup[1].fileno(), warn_on_full_buffer=False)
             self._watcher = threading.Thread(target=self._watch, args=(self._wakeup[0],), daemon=True)
             self._watcher.start()
-        self.entered.append(interrupt)
 
     def leave(self, interrupt: Interrupt) -> None:
-        self.entered.remove(interrupt)
-        if not self.entered and self._wakeup is not None:
-            signal.set_wakeup_fd(self._previous_wakeup)
+        if len(self.entered) == 1 and self._wakeup is not None:
             signal.signal(signal.SIGINT, self._previous or signal.SIG_DFL)
+            signal.set_wakeup_fd(self._previous_wakeup)
             self._wakeup[1].close()
             self._watcher.join()  # else it may raise the flag after `lower`
             self._wakeup = None
+        self.entered.remove(interrupt)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if any(each.pressed for each in self.entered):

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from specdec_cli.errors import UsageError
-from specdec_cli.traces.trace import End, Header, TracedRound
-
-Record = Header | TracedRound | End
+from specdec_cli.traces.trace import Header, TracedRound, TraceRecord
 
 
-def choose(records: Iterable[Record], path: Path, answer: int | None, index: int | None) -> Iterator[Record]:
+def choose(records: Iterable[TraceRecord], path: Path, answer: int | None, index: int | None) -> Iterator[TraceRecord]:
     """Those of `records` that belong to `answer`, counted from 1, and to round `index`, from 0; all where it is None.
 
     Headers stay, and so do ends unless a round is asked for. What comes behind the answer is not read.

@@ -11,6 +11,7 @@ from specdec_cli.core.costs import Costs
 from specdec_cli.core.verify import Kind
 from specdec_cli.traces.summary import Engine, Summary
 from specdec_cli.traces.wording import plain
+from specdec_cli.traces.writing import ESCAPES
 
 VERSION: Final = 1
 """Of the JSON."""
@@ -26,7 +27,7 @@ def to_text(summary: Summary) -> str:
 
 def to_json(summary: Summary) -> str:
     """One object on one line; null where nothing was counted."""
-    return json.dumps(to_object(summary), ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(to_object(summary), ensure_ascii=False, allow_nan=False).translate(ESCAPES) + "\n"
 
 
 def to_object(summary: Summary) -> dict[str, Any]:

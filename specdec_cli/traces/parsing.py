@@ -12,6 +12,7 @@ from specdec_cli.core.verify import Kind
 from specdec_cli.limits import LONGEST_DRAFT, DraftTokens
 from specdec_cli.traces.fields import LARGEST, DamageError, Fields, to_list, to_real, to_text, to_whole
 from specdec_cli.traces.trace import (
+    LARGEST_RATIO,
     SCHEMA,
     Candidate,
     Chance,
@@ -24,9 +25,9 @@ from specdec_cli.traces.trace import (
     Last,
     Token,
     TracedRound,
+    TraceRecord,
 )
 
-LARGEST_RATIO: Final = 1e300
 LARGEST_TOKEN: Final = 2**31 - 1
 DECISIONS: Final[tuple[Decided, ...]] = ("accepted", "rejected", "unexamined", "cut")
 
@@ -39,7 +40,7 @@ class SchemaError(Exception):
         self.schema = schema
 
 
-def to_record(value: Any) -> Header | TracedRound | End:
+def to_record(value: Any) -> TraceRecord:
     """What `value`, as JSON has it, says.
 
     Raises:
@@ -59,6 +60,7 @@ def _to_header(fields: Fields) -> Header:
         draft=fields.maybe("draft", fields.text),
         rule=fields.text("rule"),
         seed=fields.whole("seed", high=2**64 - 1),
+        turn=fields.whole("turn"),
         draft_tokens=_to_draft_tokens(fields),
         prompt_tokens=fields.whole("prompt_tokens"),
         vocabulary=fields.whole("vocabulary"),
@@ -174,7 +176,7 @@ def _to_end(fields: Fields) -> End:
     return End(fields.text("finish_reason"), fields.table("stats"))
 
 
-RECORDS: Final[Mapping[str, Callable[[Fields], Header | TracedRound | End]]] = {
+RECORDS: Final[Mapping[str, Callable[[Fields], TraceRecord]]] = {
     "answer": _to_header,
     "round": _to_round,
     "end": _to_end,

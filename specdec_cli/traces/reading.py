@@ -11,13 +11,11 @@ from typing import Any, BinaryIO, Final, NoReturn
 from specdec_cli.errors import UsageError
 from specdec_cli.traces.fields import DamageError
 from specdec_cli.traces.parsing import SchemaError, to_record
-from specdec_cli.traces.trace import SCHEMA, End, Header, Trace, TracedAnswer, TracedRound
+from specdec_cli.traces.trace import SCHEMA, End, Header, Trace, TracedAnswer, TracedRound, TraceRecord
 
 LONGEST_LINE: Final = 2**28
 """Bytes: a thousand times a long round, and no more than a machine can hold."""
 HINT: Final = "a trace is what specdec generate --trace FILE writes"
-
-Record = Header | TracedRound | End
 
 
 def read_trace(path: Path, notice: Callable[[str], object]) -> Trace:
@@ -29,7 +27,7 @@ def read_trace(path: Path, notice: Callable[[str], object]) -> Trace:
     return Trace(tuple(to_answers(read_records(path, notice))))
 
 
-def to_answers(records: Iterator[Record]) -> Iterator[TracedAnswer]:
+def to_answers(records: Iterator[TraceRecord]) -> Iterator[TracedAnswer]:
     """Records put together to answers, in their order."""
     header: Header | None = None
     rounds: list[TracedRound] = []
@@ -47,7 +45,7 @@ def to_answers(records: Iterator[Record]) -> Iterator[TracedAnswer]:
         yield TracedAnswer(header, tuple(rounds), end)
 
 
-def read_records(path: Path, notice: Callable[[str], object]) -> Iterator[Record]:
+def read_records(path: Path, notice: Callable[[str], object]) -> Iterator[TraceRecord]:
     """The records in `path`, in order: a header, rounds counted from 0, an end if there is one, the next header.
 
     Raises:
@@ -67,7 +65,7 @@ def _open(path: Path) -> BinaryIO:
         raise OSError(errno.EINVAL, "its name holds a zero byte") from None
 
 
-def _records(file: BinaryIO, path: Path, notice: Callable[[str], object]) -> Iterator[Record]:
+def _records(file: BinaryIO, path: Path, notice: Callable[[str], object]) -> Iterator[TraceRecord]:
     order, number = _Order(), 0
     while line := file.readline(LONGEST_LINE):
         number += 1
@@ -93,7 +91,10 @@ def _records(file: BinaryIO, path: Path, notice: Callable[[str], object]) -> Ite
 def _refuse(path: Path, number: int, damage: str) -> NoReturn:
     if number == 1:
         raise UsageError(f"{path} is no trace: line 1: {damage}", hint=HINT)
-    raise UsageError(f"trace {path} is damaged in line {number}: {damage}", hint=f"head -n {number - 1} is whole")
+    raise UsageError(
+        f"trace {path} is damaged in line {number}: {damage}",
+        hint=f"the lines before it are whole: head -n {number - 1}",
+    )
 
 
 class _Order:
@@ -103,7 +104,7 @@ class _Order:
         self._next: int | None = None
         """The round that is next; None outside an answer."""
 
-    def check(self, record: Record) -> None:
+    def check(self, record: TraceRecord) -> None:
         """Take note of the next record; raises DamageError if it has no place here."""
         if isinstance(record, Header):
             self._next = 0

@@ -15,11 +15,10 @@ from specdec_cli.core.outline import Outline, outline
 from specdec_cli.core.scores import NO_TOKEN
 from specdec_cli.core.step import RoundSeconds, Step
 from specdec_cli.core.verify import Kind
-from specdec_cli.traces.trace import SCHEMA, Decided, End, Header
+from specdec_cli.traces.trace import LARGEST_RATIO, SCHEMA, Decided, End, Header
 
 LIKELIEST: Final = 8
 """Tokens that a distribution is shown by."""
-LARGEST_RATIO: Final = 1e300
 
 Record = dict[str, Any]
 

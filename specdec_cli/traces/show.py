@@ -13,7 +13,7 @@ from rich.style import Style
 
 from specdec_cli.core.verify import Kind
 from specdec_cli.terminal import KIND_STYLES, Terminal
-from specdec_cli.traces.trace import Chance, Drafted, Emitted, End, Header, Last, TracedRound
+from specdec_cli.traces.trace import Chance, Drafted, Emitted, End, Header, Last, TracedRound, TraceRecord
 from specdec_cli.traces.wording import about, chance, labelled, milliseconds, plain, quoted, quoted_text, ratio, why
 
 WIDTH_IN_A_PIPE: Final = 120
@@ -49,7 +49,7 @@ def frame_of(terminal: Terminal) -> Frame:
     return Frame(shutil.get_terminal_size().columns, terminal.colors_text)
 
 
-def to_blocks(records: Iterable[Header | TracedRound | End], frame: Frame) -> Iterator[str]:
+def to_blocks(records: Iterable[TraceRecord], frame: Frame) -> Iterator[str]:
     """A block of text for each of `records`, which may be some rounds of an answer only."""
     rule = ""
     for record in records:

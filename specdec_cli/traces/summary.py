@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.decode import Round
 from specdec_cli.core.stats import Counters, Timing
-from specdec_cli.traces.trace import Drafted, End, Header, TracedRound
+from specdec_cli.traces.trace import Drafted, End, Header, TracedRound, TraceRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Summary:
     pairs: Counter[Engine] = field(default_factory=Counter)
     costs: Costs | None = None
 
-    def add(self, record: Header | TracedRound | End) -> None:
+    def add(self, record: TraceRecord) -> None:
         """Count the next record of a trace."""
         if isinstance(record, Header):
             self.answers += 1
@@ -110,7 +110,7 @@ class Summary:
             position.overlap += drafted.examined.overlap
 
 
-def summarise(records: Iterable[Header | TracedRound | End]) -> Summary:
+def summarise(records: Iterable[TraceRecord]) -> Summary:
     """The sums over `records`, as `reading.read_records` gives them."""
     summary = Summary()
     for record in records:

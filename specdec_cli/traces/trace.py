@@ -17,6 +17,8 @@ from specdec_cli.limits import DraftTokens
 
 SCHEMA: Final = 1
 """Of the files that are written, and the only one that is read."""
+LARGEST_RATIO: Final = 1e300
+"""Beyond it a p/q is as good as infinite."""
 
 Decided = Literal["accepted", "rejected", "unexamined", "cut"]
 """What became of a drafted token. The answer ended before one that is cut, which counts as not drafted."""
@@ -132,7 +134,8 @@ class TracedRound:
 class Header:
     """What was asked of which pair. `costs` are those of this pair on its machine, if they were known.
 
-    `label` is what bench says of the answer, such as its prompt and draft length.
+    The noise is that of `seed` and `turn`, which counts the answers of a chat. `label` is what bench says of the answer,
+    such as its prompt and draft length.
     """
 
     specdec: str
@@ -140,6 +143,7 @@ class Header:
     draft: str | None
     rule: str
     seed: int
+    turn: int
     draft_tokens: DraftTokens
     prompt_tokens: int
     vocabulary: int
@@ -155,6 +159,10 @@ class End:
 
     finish_reason: str
     stats: Mapping[str, Any]
+
+
+TraceRecord = Header | TracedRound | End
+"""What a line says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from specdec_cli.audit.auditing import Audit, check_auditable
 from specdec_cli.audit.report import to_json, to_words
 from specdec_cli.catalog import Pair
 from specdec_cli.errors import UsageError
@@ -87,7 +88,7 @@ def test_after_ctrl_c_there_is_what_was_found_until_then(attention_pair: Pair) -
 
 def test_a_pair_without_a_draft_has_nothing_to_audit(attention_pair: Pair) -> None:
     with pytest.raises(UsageError, match="nothing to audit"):
-        audited(replace(attention_pair, draft="none"))
+        check_auditable(replace(attention_pair, draft="none"))
 
 
 def test_the_report_is_a_line_a_check_with_the_verdict_last(attention_pair: Pair) -> None:
@@ -104,6 +105,13 @@ def test_the_json_is_strict_and_says_what_the_words_say(attention_pair: Pair) ->
     assert (report["schema"], report["passed"], report["seed"], report["target"]) == (1, True, 1, "big.gguf")
     assert [check["words"] for check in report["checks"]] == [each.words for each in found.outcomes]
     assert report["checks"][-1]["figures"]["false_alarm"] == 1e-4
+
+
+def test_the_report_holds_nothing_that_a_terminal_obeys() -> None:
+    nothing, hostile = Audit((), 1, 2.0), {"target": "\x1b[2J\x9b", "draft": "\x7f"}
+    assert json.loads(to_json(nothing, **hostile))["target"] == hostile["target"]
+    for text in (to_json(nothing, **hostile), to_words(nothing, **hostile)):
+        assert {each for each in text if not each.isprintable()} == {"\n"}
 
 
 def test_a_failed_check_is_named_in_the_verdict(attention_pair: Pair) -> None:

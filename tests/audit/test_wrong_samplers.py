@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 
 from specdec_cli import drafting
@@ -15,6 +16,7 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core import verify
 from specdec_cli.core.noise import ChanceSource, Noise, RoundNoise
 from specdec_cli.core.scores import Scores
+from specdec_cli.core.top_k import Logits
 from specdec_cli.core.verify import RULES, BlockRule, CoupledRule, TokenRule
 from specdec_cli.llama.context import Context
 from tests.audit.toy_audits import SHORT, audited, failed, session_of
@@ -158,6 +160,21 @@ def test_a_draft_that_reads_another_text_is_caught_although_it_only_guesses(
     words = next(each.words for each in found.outcomes if each.name == "caches")
     assert "logits of the draft" in words
     assert "logits of the target" not in words
+
+
+def test_passes_over_several_tokens_that_compute_something_else_are_not_taken_for_rounding(
+    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Context._rows
+
+    def rolled(self: Context, first: int, count: int) -> Sequence[Logits]:
+        found = rows(self, first, count)
+        return found if count == 1 else [np.roll(row, 1) for row in found]
+
+    monkeypatch.setattr(Context, "_rows", rolled)
+    found = audited(attention_pair)
+    assert failed(found) >= {"greedy", "coupled", "caches"}
+    assert "which is no rounding" in found.outcomes[0].words
 
 
 def test_the_engine_is_whole_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,18 @@ def test_without_matplotlib_the_way_to_get_it_is_told(tmp_path: Path, monkeypatc
     with pytest.raises(UsageError, match="--plot needs matplotlib") as caught:
         check_picture(tmp_path / "speed.svg")
     assert "specdec-cli[plots]" in caught.value.hint
+
+
+def test_a_picture_looks_the_same_whatever_style_the_user_draws_in(tmp_path: Path) -> None:
+    plot.draw(two_temperatures(), tmp_path / "usual.svg")
+    with matplotlib.rc_context({"axes.facecolor": "black", "lines.linewidth": 9}):
+        plot.draw(two_temperatures(), tmp_path / "styled.svg")
+    assert (tmp_path / "styled.svg").read_bytes() == (tmp_path / "usual.svg").read_bytes()
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    with pytest.raises(UsageError, match="cannot be written: Permission denied"):
+        check_picture(tmp_path / "speed.svg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,78 @@ def test_a_file_that_is_not_there_and_a_folder_are_one_line(tmp_path: Path) -> N
     for path in (tmp_path / "none.json", tmp_path, Path("a\0b")):
         with pytest.raises(UsageError, match="cannot be read"):
             read_observed(path, pytest.fail)
+
+
+def test_a_bench_may_come_through_a_pipe(tmp_path: Path) -> None:
+    path = bench(tmp_path / "bench.json")
+    reading, writing = os.pipe()
+    os.write(writing, path.read_bytes())
+    os.close(writing)
+    assert read_observed(Path(f"/dev/fd/{reading}"), pytest.fail) == read_observed(path, pytest.fail)
+    os.close(reading)
+
+
+HEADER = {
+    "type": "answer",
+    "schema": 1,
+    "specdec": "0",
+    "target": "t",
+    "draft": "lookup",
+    "rule": "block",
+    "seed": 1,
+    "turn": 0,
+} | {
+    "prompt_tokens": 1,
+    "vocabulary": 9,
+    "sampling": {},
+    "draft_temperature": "auto",
+    "label": None,
+}
+
+
+def trace(path: Path, *answers: str, costs: Any = None) -> Path:
+    """Answers of a length and rounds, such as "1l--" or "auto--": in l lookup has a token that is kept, in - none."""
+    token = {"token": 1, "text": "a"}
+    kept = {"confidence": 1, "q": 1, "q_entropy": 0, "decision": "accepted", "probability": 1, "draw": None}
+    seen = {"p": 1, "ratio": 1, "overlap": 1, "p_entropy": 0, "top": []}
+    lines: list[dict[str, Any]] = []
+    for answer in answers:
+        rounds = answer.lstrip("01auto")
+        length = answer.removesuffix(rounds)
+        costs = costs or {"target": [1.0, 1.5], "drafts": {}}
+        lines.append(HEADER | {"draft_tokens": length if length == "auto" else int(length), "costs": costs})
+        lines += [
+            {"type": "round", "round": index, "place": 1, "drafter": "lookup", "last": None, "ended": False}
+            | {"drafted": [token | kept | seen] if each == "l" else [], "controller": None}
+            | {"emitted": [token | {"kind": "accepted" if each == "l" else "bonus"}]}
+            | {"seconds": {"draft": 0, "verify": 1, "sample": 0}}
+            for index, each in enumerate(rounds)
+        ]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), "utf-8")
+    return path
+
+
+def test_a_trace_tells_in_which_share_of_its_rounds_a_free_draft_was_there(tmp_path: Path) -> None:
+    (observed,) = read_observed(trace(tmp_path / "trace", "0---", "1l--l", "autol----"), pytest.fail)
+    assert (observed.name, observed.share) == ("answers of a fixed length", 0.5)
+    assert (observed.step, observed.passes) == (0, (1.0, 1.5))
+    costs = {"target": [1.0, 1.5], "drafts": {"model": [0.1]}}
+    (observed,) = read_observed(trace(tmp_path / "trace", "1l--l", costs=costs), pytest.fail)
+    assert observed.share == 1, "a draft model is always there"
+
+
+def test_auto_alone_does_not_tell_where_a_draft_was_there(tmp_path: Path) -> None:
+    (observed,) = read_observed(trace(tmp_path / "trace", "autol----"), pytest.fail)
+    assert (observed.name, observed.share, observed.alpha) == ("all answers", 1, 1)
+    rounds = [round_of(2, 1, source="lookup")] * 10 + plain_rounds(30)
+    samples = [sample("code", 0, plain_rounds(10), 1.0), sample("code", "auto", rounds, 4.0)]
+    path = tmp_path / "bench.json"
+    path.write_text(to_json(report(samples, costs=LOOKUP)), "utf-8")
+    assert read_observed(path, pytest.fail)[0].share == 1
+
+
+@pytest.mark.parametrize("target", [[5e-324, 1.0], [1.0, 2.0**62]])
+def test_a_trace_with_costs_that_nobody_can_have_measured_is_one_line(tmp_path: Path, target: list[float]) -> None:
+    path = trace(tmp_path / "trace", "1l", costs={"target": target, "drafts": {}})
+    with pytest.raises(UsageError, match=r"is damaged: .* is no time"):
+        read_observed(path, pytest.fail)

@@ -59,3 +59,9 @@ def test_without_auto_the_best_length_is_named_alone() -> None:
 
 def test_without_a_plain_answer_there_is_nothing_to_say() -> None:
     assert to_verdict(report(three_ways("code", (1, 1))[1:])) == "nothing could be compared"
+
+
+def test_a_fixed_length_that_gains_where_auto_does_not_is_named_first() -> None:
+    assert to_verdict(report(three_ways("code", (1.5, 0.95)))) == (
+        "the best fixed length, 2, is 1.50 × plain decoding here; auto is 0.95 ×"
+    )

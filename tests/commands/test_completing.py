@@ -89,3 +89,25 @@ def test_drafters_are_words_and_files_behind_the_last_comma(tmp_path: Path, monk
     assert drafters("models/") == ["models/lynx.gguf"]
     assert drafters("lookup,l") == ["lookup,lookup", "lookup,lion.gguf"]
     assert drafters("nowhere/") == []
+
+
+def test_files_of_the_home_folder_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "lynx.gguf").touch()
+    assert drafters("~/l") == ["~/lynx.gguf"]
+    assert drafters("~nobody-of-that-name/l") == []
+
+
+def test_what_may_not_be_looked_at_completes_nothing_and_says_nothing(
+    complete: Complete, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.chdir(home)
+    (home / "lion").mkdir()
+    monkeypatch.setattr(Path, "is_dir", refused)
+    assert complete("specdec generate -d l") == ["lookup"]
+    real = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: refused() if path.is_relative_to(home) else real(path))
+    assert complete("specdec doctor sm") == ["smollm2", "smollm2-1.7b"]

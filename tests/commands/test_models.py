@@ -179,14 +179,12 @@ def test_show_says_how_a_pair_runs_and_what_was_measured(models: Models, home: P
     text = f'[pairs.p]\ntarget = "target.gguf"\n{settings}tuned = {{ {measured}, lowest = 1.3, highest = 1.4 }}\n'
     (home / "models.toml").write_text(text, "utf-8")
     lines = models("show", "p").out.splitlines()
-    assert lines[4:11] == [
-        "rule      token",
-        "heat      0.5, of the draft",
+    assert lines[4:9] == [
+        "sampling  rule token, draft temperature 0.5",
         "threads   4 of the target, 2 of the draft",
         "batch     512 prompt tokens in a pass",
         "tuned     2026-11-30 on Toy, 8 CPUs",
         "          plain 10.0 tokens/s, drafting 13.5: 1.35 × plain (1.30 to 1.40)",
-        lines[10],
     ]
     entry = models("show", "p", "--json").json
     assert (entry["rule"], entry["draft_temperature"], entry["threads"]) == ("token", 0.5, 4)

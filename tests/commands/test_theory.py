@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from specdec_cli.bench.writing import to_json
 from specdec_cli.catalog import Pair
 from specdec_cli.cli import run
+from specdec_cli.core.costs import Costs
 from specdec_cli.session import Session
 from tests.bench.answers import COSTS, plain_rounds, report, round_of, sample
 
@@ -90,6 +92,8 @@ def test_the_table_shows_every_length_and_the_best_bar_is_the_longest(capsys: Ca
         (["--alpha", "0.5", "--v", ""], "--v  needs one positive number at least, and no other kind"),
         (["--alpha", "0.5", "--v", "1,0"], "--v 1,0 needs one positive number at least, and no other kind"),
         (["--alpha", "0.5", "--v", "nan"], "--v nan needs one positive number at least, and no other kind"),
+        (["--alpha", "0.5", "--v", "1,1e308"], "--v 1,1e308 says what no pass can cost: 1 to 1e+308"),
+        (["--alpha", "0.5", "--v", "1e-320,1"], "--v 1e-320,1 says what no pass can cost: 9.99989e-321 to 1"),
     ],
 )
 def test_a_wrong_number_is_one_line(capsys: Captured, arguments: list[str], complaint: str) -> None:
@@ -165,9 +169,48 @@ def test_a_trace_without_costs_says_what_to_give(
     capsys.readouterr()
     assert run(["theory", str(trace)]) == 2
     assert capsys.readouterr().err.splitlines()[0] == f"error: {trace} does not tell what passes cost"
+    assert run(["theory", str(trace), "--v", "1,1.2"]) == 2, "nor what a drafted token costs"
     assert run(["theory", str(trace), "--v", "1,1.2", "--c", "0.1"]) == 0
 
 
 def test_without_a_file_alpha_is_needed(capsys: Captured) -> None:
     assert run(["theory", "--c", "0.1"]) == 2
     assert capsys.readouterr().err.splitlines()[0] == "error: there is no --alpha and no FILE that holds one"
+
+
+def test_costs_that_fall_do_not_fall_below_nothing(capsys: Captured) -> None:
+    rows = predicted(capsys, "--alpha", 0.5, "--v", "2,1", "-k", 6)["rows"]
+    assert isinstance(rows, list)
+    assert [row["cost"] for row in rows] == [1.0] + [0.5] * 6
+
+
+def test_an_alpha_by_hand_does_not_bring_a_draft_where_there_was_none(capsys: Captured, tmp_path: Path) -> None:
+    rounds = [round_of(1, 1, source="lookup")] * 10 + plain_rounds(30)
+    samples = [sample("code", 0, plain_rounds(10), 1.0), sample("code", 1, rounds, 4.0)]
+    path = tmp_path / "bench.json"
+    path.write_text(to_json(report(samples, costs=Costs(COSTS.target))), "utf-8")
+    prediction = from_file(capsys, path, "--alpha", 0.6, "-k", 1)
+    assert prediction["rows"][1]["tokens_per_round"] == pytest.approx(1 + 0.25 * 0.6)
+    assert run(["theory", str(path), "--alpha", "0.6"]) == 0
+    assert "1 / (1 − α)" not in capsys.readouterr().out
+
+
+def test_a_stream_of_another_encoding_gets_utf_8_as_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr("sys.stdout", out)
+    assert run(["theory", "--alpha", "0.5"]) == 0
+    out.seek(0)
+    assert "γ" in out.buffer.read().decode("utf-8")
+
+
+def test_a_file_of_costs_that_cannot_be_read_says_why(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    path = tmp_path / "v.txt"
+    path.touch()
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert run(["theory", "--alpha", "0.5", "--v", str(path)]) == 2
+    assert capsys.readouterr().err.splitlines()[0] == f"error: --v {path} cannot be read: Permission denied"

@@ -15,7 +15,6 @@ import pytest
 
 from specdec_cli import cli
 from specdec_cli.catalog import Pair, find_pair
-from specdec_cli.commands.tune import tune
 from specdec_cli.errors import UsageError
 from specdec_cli.settings import ModelSettings
 from specdec_cli.terminal import Terminal
@@ -57,9 +56,6 @@ def run(home: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pyt
 
     def start(*arguments: object) -> Outcome:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        names = {getattr(command.callback, "__name__", "") for command in cli.app.registered_commands}
-        if "tune" not in names:
-            cli.app.command()(tune)
         code = cli.run(["tune", *map(str, arguments)])
         captured = capsysbinary.readouterr()
         return Outcome(code, captured.out.decode(), captured.err.decode())

@@ -14,7 +14,7 @@ from specdec_cli.chat.keys import history_path
 from specdec_cli.core.costs import Costs
 from specdec_cli.doctor import hardware
 from specdec_cli.doctor.engine import read_engine
-from specdec_cli.doctor.places import read_kept_costs, read_pairs, read_places, to_place
+from specdec_cli.doctor.places import Place, read_kept_costs, read_pairs, read_places, to_place
 from specdec_cli.doctor.software import EXTRAS, NEEDED, read_software
 from specdec_cli.pair_list import own_table
 
@@ -30,9 +30,8 @@ def test_the_packages_are_those_of_the_project() -> None:
     extras = PROJECT["optional-dependencies"]
     assert set(NEEDED) == names(PROJECT["dependencies"])
     assert set(EXTRAS) == set(extras)
-    for extra in ("demo", "hub", "plots"):
-        assert set(EXTRAS[extra]) == names(extras[extra])
-    assert set(EXTRAS["test"]) <= names(extras["test"])
+    for extra, packages in EXTRAS.items():
+        assert set(packages) == names(extras[extra])
 
 
 def test_versions_are_those_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,12 +50,16 @@ def test_the_library_tells_how_it_was_built() -> None:
 
 @pytest.mark.parametrize(
     ("attempt", "ending"),
-    [("import os; os.abort()", "SIGABRT"), ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "SIGILL")],
+    [
+        ("import os; os.abort()", "by SIGABRT"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "by SIGILL"),
+        ("import os; os._exit(77)", "with code 0x4d"),
+    ],
 )
 def test_a_library_that_ends_the_process_does_not_end_this_one(attempt: str, ending: str) -> None:
     engine = read_engine(attempt)
     assert engine.build is None
-    assert engine.problem == f"llama.cpp does not load: it ends the process by {ending}"
+    assert engine.problem == f"llama.cpp does not load: it ends the process {ending}"
     assert "reinstall" in engine.hint
 
 
@@ -116,9 +119,40 @@ def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path, monkeypatch: p
     assert not to_place("cache", tmp_path).writable
 
 
+def test_of_a_file_that_is_replaced_what_counts_is_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models.toml").touch()
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path / "models.toml")
+    assert to_place("config", tmp_path / "models.toml", is_file=True).writable
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path)
+    assert not to_place("config", tmp_path / "models.toml", is_file=True).writable
+
+
+def test_a_file_where_a_folder_belongs_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    assert not to_place("cache", tmp_path / "cache").writable
+
+
+def test_a_place_that_may_not_be_looked_at_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> os.stat_result:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refused)
+    assert to_place("cache", tmp_path / "secret") == Place("cache", tmp_path / "secret", False, False, 0)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("{", "is damaged"), ("[]", "is damaged"), ('{"one": 3}', "is damaged in part"), ("{}", "")],
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ("[" * 100_000, "is damaged"),
+        ('{"one": 3}', "is damaged in part"),
+        ('{"one": {"target": [], "drafts": {}}}', "is damaged in part"),
+        ('{"one": {"target": [NaN], "drafts": {}}}', "is damaged in part"),
+        ('{"one": {"target": [0], "drafts": {}}}', "is damaged in part"),
+        ('{"one": {"target": [1], "drafts": {"model": []}}}', "is damaged in part"),
+        ("{}", ""),
+    ],
 )
 def test_damaged_measurements_are_told(
     content: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

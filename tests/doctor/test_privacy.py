@@ -27,6 +27,7 @@ def privacy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Privacy:
         ("/srv/people/alice", "~"),
         ("/srv/people/alice/models/big.gguf cannot be read", "~/models/big.gguf cannot be read"),
         ("/srv/people/alicent/big.gguf", "/srv/people/alicent/big.gguf"),
+        ("/backup/srv/people/alice/big.gguf", "/backup/srv/people/<user>/big.gguf"),
         ("/data/alice/big.gguf", "/data/<user>/big.gguf"),
         ("alice-1.5b.gguf by Alice_2", "<user>-1.5b.gguf by <user>_2"),
         ("malice and palice42", "malice and palice42"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import socket
 import threading
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,34 @@ def test_the_second_ctrl_c_raises_where_the_program_is() -> None:
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_raises_the_flags_of_all_that_are_entered() -> None:
+    with Interrupt() as outer:
+        with Interrupt() as inner:
+            signal.raise_signal(signal.SIGINT)
+            assert (outer.raised, inner.raised) == (True, True)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("entering", "function"), [(True, "set_wakeup_fd"), (False, "signal")])
+def test_a_ctrl_c_that_comes_while_it_is_entered_or_left_is_heard(
+    entering: bool, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(signal, function)
+
+    def pressed(*arguments: Any, **options: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    interrupt = Interrupt()
+    with monkeypatch.context() as patch:
+        if entering:
+            patch.setattr(signal, function, pressed)
+        with interrupt:
+            patch.undo() if entering else patch.setattr(signal, function, pressed)
+    assert interrupt.raised
 
 
 def test_c_code_sees_the_flag() -> None:

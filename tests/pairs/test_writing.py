@@ -33,10 +33,19 @@ SHAPES = [
     '[pairs]\na = { target = "/a" }\n',
     'pairs = { a = { target = "/a" } }\n',
     '[pairs.a]\ntarget = "/a"\n[pairs.a.draft]\nrepo = "o/r"\nfile = "f"\n',
+    '[pairs]\na.target = "/a"\na.draft = "lookup"\n',
     "[pairs]\n",
     "# only a comment, without an end",
 ]
 """Ways to write a models.toml."""
+NEXT = '\n# The next one.\n[pairs.next]\ntarget = "/next"\n'
+NESTED = [
+    f'[pairs.a]\ntarget = "/a"\n[pairs.a.draft]\nrepo = "o/r"\nfile = "f"\n{NEXT}',
+    f'[pairs.a]\ntarget = "/a"\n[pairs.a.tuned]\ndate = "x"\n{NEXT}',
+    f'{NEXT}[pairs]\na.target = "/a"\na.draft = "lookup"\n',
+    '[pairs.a.tuned]\ndate = "x"\n[pairs.next]\ntarget = "/next"\n[pairs.a]\ntarget = "/a"\n',
+]
+"""A pair that is spread over several tables, before or around another one."""
 
 
 @pytest.fixture
@@ -159,6 +168,18 @@ def test_replacing_a_pair_leaves_what_is_behind_it_where_it_is_and_lines_that_sa
     assert table.read_text("utf-8") == COMMENTED.replace('draft = "lookup"\n', added)
     add_pair(table, "a", {"target": "/a.gguf"}, replace=True)
     assert table.read_text("utf-8") == COMMENTED.replace('draft = "lookup"\n', "")
+
+
+@pytest.mark.parametrize("text", NESTED)
+@pytest.mark.parametrize("draft", ["lookup", {"repo": "o/r", "file": "f"}])
+def test_a_pair_of_several_tables_is_replaced_and_the_comment_on_the_next_one_stays(
+    table: Path, text: str, draft: Any
+) -> None:
+    table.write_text(text, "utf-8")
+    entry = {"target": "/a", "draft": draft, "threads": 2, "tuned": {"plain": 1.5}}
+    add_pair(table, "a", entry, replace=True)
+    assert _read(table)["pairs"] == {"a": entry, "next": {"target": "/next"}}
+    assert (NEXT in text) == (NEXT.strip() in table.read_text("utf-8"))
 
 
 def test_a_pair_can_be_seen_before_it_is_written() -> None:

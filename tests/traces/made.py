@@ -32,6 +32,7 @@ def header(**other: Any) -> Header:
         "draft": "small.gguf on CPU",
         "rule": "token",
         "seed": 7,
+        "turn": 0,
         "draft_tokens": 3,
         "prompt_tokens": 41,
         "vocabulary": 49152,

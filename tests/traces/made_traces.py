@@ -88,6 +88,7 @@ def to_answer(rounds: Sequence[TracedRound], *, label: Mapping[str, Any] | None 
         "draft": "small.gguf on CPU",
         "rule": "token",
         "seed": 7,
+        "turn": 0,
         "draft_tokens": "auto",
         "prompt_tokens": 10,
         "vocabulary": 49152,

@@ -200,7 +200,7 @@ def test_each_rule_decides_in_its_own_words(page: Page) -> None:
         "Accepted: the block up to here passes with 0.500, and the draw 0.300 is below that.",
         "Rejected: the block up to here passes with 0.800, and the draw 0.930 is not below that.",
         "Not kept: the block up to here passes with 0.100, and the draw 0.700 is not below that.",
-        "The rule kept it, but the answer ended before it.",
+        "The answer ended before it, so it counts as not drafted.",
     ]
     page.all("#choice option")[1].click()
     assert "the target drew the same token" in page.text("#part-draft-0")
@@ -258,6 +258,15 @@ def test_a_chart_opens_the_round_under_the_pointer_and_has_a_table(page: Page) -
     page.all("#charts summary")[0].click()
     rows = [row.text.split() for row in page.all("#charts tbody tr")]
     assert rows == [["1", "2", "2", "100", "%", "0.85"], ["2", "2", "1", "50", "%", "0.85"]]
+
+
+def test_a_chart_of_nothing_and_a_correction_that_never_came_are_not_offered(page: Page) -> None:
+    cut = replace(drafted_token("a", "cut"), examined=None)
+    ended = replace(corrected_round(1, [], ["b"], "<end>"), emitted=(), ended=True)
+    page.open(to_trace(replace(kept_round(0, ["a"], "b"), drafted=(cut,))))
+    assert page.all("#charts h3")[0].text == "Draft length"
+    page.open(to_trace(kept_round(0, ["a"], "b"), ended))
+    assert page.one("#next-correction").get_attribute("disabled")
 
 
 def test_rejected_drafts_are_shown_on_demand(page: Page) -> None:

@@ -99,6 +99,12 @@ def test_the_json_has_the_same_figures(summary: Summary) -> None:
     assert found["seconds"]["verify"] == pytest.approx(0.4)
 
 
+def test_the_json_holds_nothing_that_a_terminal_obeys() -> None:
+    text = to_json(summarise([header(target="\x9b2J\x7f\u2028"), replace(round_(0), drafter="\x1b[2J")]))
+    assert json.loads(text)["pairs"][0]["target"] == "\x9b2J\x7f\u2028"
+    assert [character for character in text if not character.isprintable()] == ["\n"]
+
+
 def chosen(answer: int | None, index: int | None) -> list[Header | TracedRound | End]:
     return list(choose(iter(RECORDS), PATH, answer, index))
 

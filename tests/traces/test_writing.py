@@ -18,7 +18,7 @@ from specdec_cli.traces.trace import Header
 from specdec_cli.traces.writing import TraceWriter, to_line
 from tests.traces.traced import read, traced
 
-HEADER = Header("0", "t.gguf", None, "block", 1, 0, 1, 10, {}, "auto", None, {"prompt": "code"})
+HEADER = Header("0", "t.gguf", None, "block", 1, 0, 0, 1, 10, {}, "auto", None, {"prompt": "code"})
 
 
 class Spelling:

@@ -57,7 +57,7 @@ class FakeCourse:
         self.clock.now += 256 / speed
         return speed
 
-    def costs(self) -> Costs | None:
+    def costs(self, setting: Setting) -> Costs | None:
         return self.passes
 
     def counters(self, chain: Chain) -> Counters:

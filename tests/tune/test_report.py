@@ -59,6 +59,12 @@ def test_what_is_unfinished_says_so() -> None:
     assert to_report(replace(short, interrupted=True)).startswith("\ninterrupted; the best so far: -d ")
 
 
+def test_the_json_holds_nothing_that_a_terminal_obeys() -> None:
+    text = to_json(Finding(SETTING, "undecided", None), pair="\x9b2J\x7f")
+    assert json.loads(text)["pair"] == "\x9b2J\x7f"
+    assert [character for character in text if not character.isprintable()] == ["\n"]
+
+
 def test_json_has_all_of_it() -> None:
     found = json.loads(to_json(Finding(SETTING, "speculate", RATIO, stages=STAGES), pair="p", saved=None))
     assert (found["version"], found["verdict"], found["pair"], found["saved"]) == (1, "speculate", "p", None)

@@ -8,7 +8,7 @@ from typing import Any
 import platformdirs
 import pytest
 
-from specdec_cli.catalog import Pair, find_pair
+from specdec_cli.catalog import NgramFile, Pair, find_pair
 from specdec_cli.errors import UsageError
 from specdec_cli.tune.finding import Finding, Ratio
 from specdec_cli.tune.saving import Place, to_keys
@@ -79,6 +79,17 @@ def test_another_chain_is_written_in_whole_paths_and_works(home: Path) -> None:
     assert find_pair("mine", None).drafters == chain
 
 
+def test_relative_paths_of_the_command_line_are_written_whole(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = home / "elsewhere"
+    folder.mkdir()
+    (folder / "small.gguf").touch()
+    monkeypatch.chdir(folder)
+    pair = Pair(home / "big.gguf", Path("small.gguf"))
+    chain: Chain = ("lookup", *pair.drafters, NgramFile(Path("x.ngrams")))
+    Place(pair, None, "new", by_hand=True).save(to_keys(found(chain), pair.drafters, 8, **WHEN))
+    assert find_pair("new", None).drafters == ("lookup", folder / "small.gguf", NgramFile(folder / "x.ngrams"))
+
+
 def test_a_pair_that_had_better_not_draft_keeps_its_draft_and_says_why(home: Path) -> None:
     pair = find_pair("mine", None)
     setting = Setting(("lookup",), 8, 8, draft_tokens=0)
@@ -120,10 +131,11 @@ def test_a_name_that_is_taken_is_refused_before_anything_is_measured(home: Path)
         Place(Pair(home / "big.gguf", "lookup"), None, "mine", by_hand=True)
 
 
+@pytest.mark.parametrize("closed", ["models.toml", "."])
 def test_a_table_that_cannot_be_written_is_refused_before_anything_is_measured(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, closed: str
 ) -> None:
-    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr("os.access", lambda path, _: path != home / closed)
     pair = find_pair("mine", None)
     with pytest.raises(UsageError, match="cannot be written") as caught:
         Place(pair, None, None, by_hand=False)

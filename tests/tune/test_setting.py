@@ -36,6 +36,11 @@ def test_what_the_pair_has_comes_first_and_its_files_go_in_front_of_others() -> 
     assert len(found) <= MOST_CHAINS
 
 
+def test_a_path_that_no_chain_could_be_written_with_stands_alone() -> None:
+    odd = Path("a,b.gguf")
+    assert chains((odd,)) == [(odd,), ("lookup",)]
+
+
 def test_lookup_alone_leaves_no_choice() -> None:
     assert chains(("lookup",)) == [("lookup",)]
 

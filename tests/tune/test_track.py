@@ -83,6 +83,19 @@ def test_a_model_without_a_template_is_asked_in_plain_text(
         assert Track(session, built_in()).speed(start(session), 0)
 
 
-def test_costs_are_those_of_the_session(session: Session, track: Track) -> None:
-    track.speed(replace(start(session), draft_tokens="auto"), 0)
-    assert track.costs() == session.costs is not None
+def test_costs_are_those_of_a_setting_whichever_ran_last(session: Session, track: Track) -> None:
+    setting = replace(start(session), draft_tokens="auto")
+    track.speed(setting, 0)
+    known = session.costs
+    assert known is not None
+    track.speed(replace(setting, threads=2, draft_tokens=3), 0)
+    track.prompt_speed(replace(setting, batch_size=64), 0)
+    assert track.costs(setting) is known
+
+
+def test_a_small_context_shortens_the_prompt_that_is_timed(attention_pair: Pair) -> None:
+    with Session(attention_pair, ModelSettings(threads=1, ctx_size=200), Notices().listener) as session:
+        track = Track(session, [replace(each, prompt="short") for each in built_in()])
+        assert track.prompt_speed(start(session), 0)
+        assert session._answer is not None
+        assert session._answer.prompt_tokens == 199

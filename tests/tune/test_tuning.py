@@ -63,6 +63,14 @@ def test_the_table_says_what_was_tried_and_what_became_of_it() -> None:
     assert stages["batch size"]["128"].fate == "as fast as the chosen one"
 
 
+def test_one_that_leaves_all_others_far_behind_is_chosen_although_not_every_prompt_was_run() -> None:
+    course = FakeCourse(lambda setting, _: 30.0 if setting.chain == ("lookup",) else 10.0, 0.02, COSTS, guesses(0.75))
+    finding = tune(course, START, seconds=900)
+    rows = {row.words: row for row in finding.stages[0].rows}
+    assert (rows["lookup"].runs, rows["lookup"].fate) == (2, "chosen")
+    assert rows["model"].fate == "slower, after 2 runs"
+
+
 def test_ties_keep_the_simple_defaults() -> None:
     course = FakeCourse(lambda setting, _: 15.0 if setting.draft_tokens else 10.0, 0.01, COSTS, guesses(0.75))
     start = Setting(PAIR, 4, 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from specdec_cli.traces.summary import summarise
 from specdec_cli.traces.trace import Header, Trace, TracedAnswer
 
 LONGEST_NAME: Final = 80
@@ -35,21 +36,17 @@ def to_name(number: int, answer: TracedAnswer) -> str:
 
 def to_figures(answer: TracedAnswer) -> list[list[str]]:
     """Name, value and a note of each figure, the most telling first."""
-    rounds = answer.rounds
-    drafted = [each for one in rounds for each in one.drafted if each.decision != "cut"]
-    examined = [each for each in drafted if each.decision != "unexamined"]
-    accepted = sum(each.decision == "accepted" for each in examined)
-    overlap = sum(each.examined.overlap for each in examined if each.examined)
-    tokens = sum(len(one.emitted) for one in rounds)
-    seconds = [sum(getattr(one.seconds, part) for one in rounds) for part in ("draft", "verify", "sample")]
+    summary = summarise(answer.rounds)
+    counts, timing = summary.counters, summary.timing
+    seconds, whole = (timing.draft, timing.verify, timing.sample), timing.generation
     reason = answer.end.finish_reason if answer.end else None
     return [
-        ["Tokens", f"{tokens:,}", ENDINGS.get(reason, reason) if reason else "the trace ends before the answer"],
-        ["Tokens a round", _over(tokens, len(rounds)), f"{len(rounds):,} rounds"],
-        ["α", _over(accepted, len(examined)), f"Σ min(p, q) {_over(overlap, len(examined))}"],
-        ["Accepted", _percent(accepted, len(drafted)), f"{accepted:,} of {len(drafted):,} drafted"],
-        ["Tokens/s", _over(tokens, sum(seconds), 1), "after the prompt"],
-        ["Time", "/".join(_percent(part, sum(seconds)).removesuffix(" %") for part in seconds) + " %", LANES],
+        ["Tokens", f"{counts.tokens:,}", ENDINGS.get(reason, reason) if reason else "the trace ends before the answer"],
+        ["Tokens a round", _over(counts.tokens, counts.rounds), f"{counts.rounds:,} rounds"],
+        ["α", _over(counts.accepted, counts.examined), f"Σ min(p, q) {_over(counts.overlap, counts.examined)}"],
+        ["Accepted", _percent(counts.accepted, counts.drafted), f"{counts.accepted:,} of {counts.drafted:,} drafted"],
+        ["Tokens/s", _over(counts.tokens, whole, 1), "after the prompt"],
+        ["Time", "/".join(_percent(part, whole).removesuffix(" %") for part in seconds) + " %", LANES],
     ]
 
 

@@ -3,11 +3,13 @@
 function showOverview(answer, openRound) {
   const { rounds } = answer;
   const drafted = rounds.some((round) => round.drafted.length);
+  const examined = rounds.some((round) => round.drafted.some(isExamined));
   const charts =
     rounds.length === 0
       ? []
       : [
-          ...(drafted ? [positionsChart(rounds), lengthsChart(rounds, openRound)] : []),
+          ...(examined ? [positionsChart(rounds)] : []),
+          ...(drafted ? [lengthsChart(rounds, openRound)] : []),
           timeChart(rounds, openRound),
           ...(rounds.some((round) => round.outlook) ? [expectationChart(rounds, openRound)] : []),
         ];

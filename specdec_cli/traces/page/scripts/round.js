@@ -42,7 +42,7 @@ function heading(round, rounds) {
           "next-correction",
           "Next correction",
           "correction ›",
-          !rounds.some((each) => each.last?.kind === "correction"),
+          !rounds.some((each) => each.emitted.some((token) => token.kind === "correction")),
         ),
         make("button", { type: "button", id: "close", class: "close", "aria-label": "Close the round" }, "✕"),
       ),

@@ -35,7 +35,7 @@ const LABELS = { accepted: "✓ accepted", rejected: "✗ rejected", unexamined:
 // What decided on a drafted token.
 function decisionWords(token, rule) {
   const { decision, probability: chance, draw: luck } = token;
-  if (decision === "cut") return "The rule kept it, but the answer ended before it.";
+  if (decision === "cut") return "The answer ended before it, so it counts as not drafted.";
   if (decision === "unexamined" && chance == null) return "Not examined: a token before it was rejected.";
   if (rule === "coupled") return coupledWords(decision);
   if (chance == null) {
