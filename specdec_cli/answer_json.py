@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from specdec_cli.catalog import NgramFile, PredictedText, Source
 from specdec_cli.generation import Generation
+from specdec_cli.json_line import to_line
 from specdec_cli.llama.weights import Weights
 from specdec_cli.question import Wishes
 from specdec_cli.render import to_logprobs, to_stats
 from specdec_cli.sampling_settings import SEQUENCE_BREAKERS, to_settings
 from specdec_cli.session import Session
-
-JSON_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""Control characters that JSON allows in a string and that a terminal would obey."""
 
 
 def to_json(
@@ -50,7 +47,7 @@ def to_json(
     }
     if request.logprobs is not None:
         result["logprobs"] = to_logprobs(generation.logprobs, session.texts.pieces)
-    return json.dumps(result, ensure_ascii=False, allow_nan=False, default=str).translate(JSON_ESCAPES) + "\n"
+    return to_line(result)
 
 
 def _to_draft(session: Session) -> dict[str, Any] | None:

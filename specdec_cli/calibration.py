@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import platform
 import statistics
@@ -159,13 +160,15 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def load(key: str) -> Costs | None:
-    """The kept costs of `key`; None if there are none, or none that can be read."""
+    """The kept costs of `key`; None if there are none, or none that anybody can have measured."""
     entry: Any = _read().get(key)
     try:
         drafts = {name: tuple(map(float, seconds)) for name, seconds in entry["drafts"].items()}
-        return Costs(tuple(map(float, entry["target"])), drafts)
+        costs = Costs(tuple(map(float, entry["target"])), drafts)
     except (TypeError, KeyError, AttributeError, ValueError):
         return None
+    curves = (costs.target, *drafts.values())
+    return costs if all(curve and all(0 < each < math.inf for each in curve) for curve in curves) else None
 
 
 def save(key: str, costs: Costs) -> None:
@@ -184,6 +187,6 @@ def _path() -> Path:
 def _read() -> dict[str, Any]:
     try:
         entries = json.loads(_path().read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return entries if isinstance(entries, dict) else {}

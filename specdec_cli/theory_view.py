@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from specdec_cli.core.costs import Costs
+from specdec_cli.json_line import to_line
 
 if TYPE_CHECKING:  # what reads files needs far more than a formula does
     from specdec_cli.bench.reading import Observed
@@ -140,7 +140,7 @@ def to_tables(settings: Sequence[Setting], longest: int) -> str:
 
 def to_json(prediction: Prediction) -> str:
     """The same as one object on one line."""
-    return json.dumps(asdict(prediction), allow_nan=False) + "\n"
+    return to_line(asdict(prediction))
 
 
 def all_to_json(settings: Sequence[Setting], longest: int, path: Path) -> str:
@@ -155,7 +155,7 @@ def all_to_json(settings: Sequence[Setting], longest: int, path: Path) -> str:
         }
         for each in settings
     ]
-    return json.dumps({"file": str(path), "predictions": predictions}, allow_nan=False) + "\n"
+    return to_line({"file": str(path), "predictions": predictions})
 
 
 def _heading(setting: Setting) -> str:

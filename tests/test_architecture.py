@@ -34,7 +34,7 @@ LAYERS = [
     {"vocabulary"},
     {"core"},
     {"context_size"},
-    {"errors", "limits", "settings", "files"},
+    {"errors", "limits", "settings", "files", "json_line"},
 ]
 """From the top: a room imports only from rooms below it, or from itself."""
 ENGINE_ROOMS = {"llama", "drafters", "session", "generation", "vocabulary"}

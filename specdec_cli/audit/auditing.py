@@ -14,6 +14,7 @@ from specdec_cli.audit.greedy import greedy_check
 from specdec_cli.audit.outcome import Check, Outcome
 from specdec_cli.audit.prompts import PROMPTS
 from specdec_cli.audit.sampling import Sampling
+from specdec_cli.catalog import Pair
 from specdec_cli.errors import UsageError
 from specdec_cli.session import Session
 
@@ -47,6 +48,16 @@ class Audit:
         return all(each.passed for each in self.outcomes)
 
 
+def check_auditable(pair: Pair) -> None:
+    """Refuse a pair that nobody drafts for.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if not pair.drafters:
+        raise UsageError("this pair has no draft: there is nothing to audit", hint="give one with -d, such as lookup")
+
+
 def audit(
     session: Session,
     seed: int,
@@ -59,11 +70,9 @@ def audit(
     Each check does one piece at least. After Ctrl-C there is what was found until then.
 
     Raises:
-        UsageError: the pair has no draft, or its context is too small.
+        UsageError: the context is too small.
         ModelError: llama.cpp failed.
     """
-    if not session.pair.drafters:
-        raise UsageError("this pair has no draft: there is nothing to audit", hint="give one with -d, such as lookup")
     started, interrupted = clock(), False
     checks: Sequence[Check] = ()
     try:

@@ -14,7 +14,7 @@ import numpy as np
 from specdec_cli.audit.answers import Answer, Answers
 from specdec_cli.audit.laws import Law, distance, probabilities, softmax
 from specdec_cli.audit.outcome import Outcome
-from specdec_cli.audit.passes import difference, evaluate
+from specdec_cli.audit.passes import WORST, difference, evaluate
 from specdec_cli.core.step import Step
 from specdec_cli.core.top_k import Logits
 from specdec_cli.llama.context import Context
@@ -27,8 +27,8 @@ MARGIN: Final = 4.0
 LEAST_LOGIT: Final = 1e-3
 LEAST_LAW: Final = 1e-3
 """What counts as rounding anyway, of a logit and of a total variation."""
-WORST: Final = 2.0
-"""A logit that moves by so much between one pass and another is no rounding: the build computes one of them wrongly."""
+WORST_LAW: Final = 0.25
+"""As `passes.WORST`, of a mean total variation."""
 
 
 class CacheCheck:
@@ -60,8 +60,12 @@ class CacheCheck:
         parts = {role: _worst(seen, LEAST_LOGIT) for role, seen in self._states.items() if seen}
         found, rounding = (float(np.mean(each)) for each in zip(*self._laws, strict=True))
         parts["laws"] = {"difference": found, "rounding": rounding, "tolerance": MARGIN * rounding + LEAST_LAW}
-        wrong = [name for name, part in parts.items() if part["difference"] > part["tolerance"]]
-        wrong += [name for name, part in parts.items() if name != "laws" and part["rounding"] > WORST]
+        worst = {name: WORST_LAW if name == "laws" else WORST for name in parts}
+        wrong = [
+            name
+            for name, part in parts.items()
+            if part["difference"] > part["tolerance"] or part["rounding"] > worst[name]
+        ]
         figures: dict[str, Any] = {"answers": self._done, "rejections": self._rejections, **parts}
         return Outcome(NAME, not wrong, self._words(parts, wrong), figures)
 

@@ -16,6 +16,8 @@ from specdec_cli.llama.context import Context
 
 SIZES: Final = (2, 3, 5, 9)
 """Passes that drafts of 1, 2, 4 and 8 tokens make."""
+WORST: Final = 2.0
+"""A `difference` between one pass and another that is no rounding any more: the build computes one of them wrongly."""
 
 
 def evaluate(context: Context, prompt: Sequence[int], text: Sequence[int], sizes: Iterable[int]) -> list[Logits]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 from typing import Final
 
 from specdec_cli.audit.auditing import Audit
+from specdec_cli.json_line import to_line
 from specdec_cli.terminal import ONE_LINE
 
 SCHEMA: Final = 1
@@ -40,7 +40,7 @@ def to_json(audit: Audit, *, target: str, draft: str) -> str:
         "seconds": round(audit.seconds, 3),
         "checks": checks,
     }
-    return json.dumps(report, ensure_ascii=False, allow_nan=False) + "\n"
+    return to_line(report)
 
 
 def _verdict(audit: Audit) -> str:

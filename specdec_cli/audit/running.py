@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from specdec_cli.audit.auditing import Audit, Extent, audit
+from specdec_cli.audit.auditing import Audit, Extent, audit, check_auditable
 from specdec_cli.audit.report import to_json, to_words
 from specdec_cli.catalog import Pair
 from specdec_cli.llama import library
@@ -31,6 +31,7 @@ def run_audit(
         SpecdecError: the pair cannot be used.
         PipeClosedError: nobody reads the report any more.
     """
+    check_auditable(pair)
     status = StatusLine(terminal, hidden=verbose)
     library.show_log(terminal.log if verbose else None)
     with last_words(terminal, status), open_session(pair, settings, status) as session:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from specdec_cli.audit.answers import Answer, Answers
 from specdec_cli.audit.forks import Fork, Gap, explain, find_fork
 from specdec_cli.audit.outcome import Outcome
-from specdec_cli.audit.passes import rounding
+from specdec_cli.audit.passes import WORST, rounding
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.limits import DraftTokens
 
@@ -59,7 +59,8 @@ class Sameness:
         """See `Check.outcome`."""
         if not self._compared:
             return None
-        unexplained = [fork for fork in self._forks if not fork.explained]
+        sound = self._rounding <= WORST
+        unexplained = [fork for fork in self._forks if not (fork.explained and sound)]
         figures: dict[str, Any] = {
             "answers": self._compared,
             "tokens": self._tokens,
@@ -67,11 +68,17 @@ class Sameness:
             "rounding": self._answers.rounding,
             "forks": [fork.to_json() for fork in self._forks],
         }
-        return Outcome(self.name, not unexplained, self._words(unexplained), figures)
+        return Outcome(self.name, not unexplained and sound, self._words(unexplained), figures)
+
+    @property
+    def _rounding(self) -> float:
+        return self._answers.rounding or 0.0
 
     def _words(self, unexplained: Sequence[Fork]) -> str:
         same = self._compared - len(self._forks)
         text = f"{same} of {self._compared} answers with a draft equal plain decoding ({self._drafted} tokens drafted)"
+        if self._rounding > WORST:
+            text += f"; passes over several tokens move logits by {self._rounding:.3g}, which is no rounding"
         forks, how = (unexplained, "without a reason") if unexplained else (self._forks, "at near-ties")
         if not forks:
             return text
@@ -92,8 +99,8 @@ class Sameness:
     def _compare(self, plain: Answer, drafted: Answer, prompt: int, length: DraftTokens) -> None:
         at = find_fork(plain, drafted)
         if at is not None:
-            scale = self._answers.rounding or 0.0
-            fork = explain(plain, drafted, at, self._way.gap, scale, prompt=prompt, draft_tokens=length)
+            way = self._way
+            fork = explain(plain, drafted, at, way.gap, self._rounding, prompt=prompt, draft_tokens=length)
             self._forks.append(fork)
         self._compared += 1
         self._drafted += sum(len(tokens) for tokens, _ in drafted.blocks)

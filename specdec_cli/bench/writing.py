@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 from specdec_cli.bench.report import Report, Row
 from specdec_cli.bench.verdict import to_verdict
 from specdec_cli.core.costs import Costs
-from specdec_cli.traces.writing import ESCAPES
+from specdec_cli.json_line import to_line
 
 SCHEMA: Final = 1
 KIND: Final = "bench"
@@ -53,7 +52,7 @@ def to_json(report: Report) -> str:
         "cells": [_cell(row) for row in report.rows],
         "verdict": to_verdict(report),
     }
-    return json.dumps(_rounded(result), ensure_ascii=False, allow_nan=False, default=str).translate(ESCAPES) + "\n"
+    return to_line(_rounded(result))
 
 
 def costs_to_json(costs: Costs) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """`specdec doctor`: what this installation and machine have, and what to put right first."""
 
-import json as json_writer
-
 from specdec_cli.commands import options
 from specdec_cli.commands.choosing import choose_pair
 from specdec_cli.errors import EXIT_OK
@@ -30,14 +28,11 @@ def doctor(
     from specdec_cli.doctor.json import to_json
     from specdec_cli.doctor.privacy import Privacy
     from specdec_cli.doctor.words import to_text
+    from specdec_cli.json_line import to_line
     from specdec_cli.terminal import Terminal
 
     found = examine(config, lambda: choose_pair(pair, target, draft, config, named="PAIR"))
     findings, privacy = find_faults(found), Privacy.of_process()
-    if json:
-        hidden = privacy.hide_in(to_json(found, findings))
-        text = json_writer.dumps(hidden, ensure_ascii=False, allow_nan=False) + "\n"
-    else:
-        text = privacy.hide(to_text(found, findings))
+    text = to_line(privacy.hide_in(to_json(found, findings))) if json else privacy.hide(to_text(found, findings))
     Terminal.of_process().write_text(text)
     return max((finding.exit_code for finding in findings), default=EXIT_OK)

@@ -1,6 +1,6 @@
 """`specdec models`: the pairs that have names, their files, and whether they work here."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -39,13 +39,14 @@ def list_pairs(
     config: options.Config = None, json: Json = False, quiet: options.Quiet = False, debug: options.Debug = False
 ) -> int:
     """All pairs: size, licence, whether the files are here and would fit in memory. A star marks the default."""
+    from specdec_cli.json_line import to_line
     from specdec_cli.pairs.entries import list_entries
     from specdec_cli.pairs.json import entry_to_json
     from specdec_cli.pairs.view import to_listing
     from specdec_cli.terminal import Terminal
 
     terminal, entries = Terminal.of_process(quiet=quiet), list_entries(config)
-    text = _dump([entry_to_json(each) for each in entries]) if json else to_listing(entries, terminal)
+    text = to_line([entry_to_json(each) for each in entries]) if json else to_listing(entries, terminal)
     terminal.write_text(text)
     return EXIT_OK
 
@@ -60,6 +61,7 @@ def show(
     debug: options.Debug = False,
 ) -> int:
     """All that is known of one pair."""
+    from specdec_cli.json_line import to_line
     from specdec_cli.pairs.entries import describe_files, find_entry
     from specdec_cli.pairs.json import entry_to_json
     from specdec_cli.pairs.words import to_details
@@ -69,7 +71,7 @@ def show(
     entry = (
         describe_files(choose_pair(name, target, draft, config, named=NAMED)) if by_hand else find_entry(name, config)
     )
-    Terminal.of_process().write_text(_dump(entry_to_json(entry)) if json else to_details(entry))
+    Terminal.of_process().write_text(to_line(entry_to_json(entry)) if json else to_details(entry))
     return EXIT_OK
 
 
@@ -174,6 +176,7 @@ def check(
     debug: options.Debug = False,
 ) -> int:
     """Whether a pair can work, by the metadata of its files alone; exit code 3 if it cannot."""
+    from specdec_cli.json_line import to_line
     from specdec_cli.pairs.check import CheckOptions, check_pair
     from specdec_cli.pairs.json import report_to_json
     from specdec_cli.pairs.words import to_report
@@ -181,7 +184,7 @@ def check(
 
     pair = choose_pair(name, target, draft, config, named=NAMED)
     report = check_pair(pair, CheckOptions(ctx_size, cache_type_k, cache_type_v))
-    Terminal.of_process().write_text(_dump(report_to_json(report)) if json else to_report(report))
+    Terminal.of_process().write_text(to_line(report_to_json(report)) if json else to_report(report))
     return EXIT_MODEL if report.obstacle else EXIT_OK
 
 
@@ -201,9 +204,3 @@ def pull_files(
     pull(entry, terminal)
     terminal.notice(f"{entry.name} is here, {size_in_words(find_entry(entry.name, config).size)}")
     return EXIT_OK
-
-
-def _dump(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"

@@ -10,6 +10,7 @@ from specdec_cli.pairs.entries import Entry, ModelFile, label
 from specdec_cli.terminal import ONE_LINE
 
 UNKNOWN: Final = "?"
+SAMPLING: Final = {"rule": "rule", "draft_temperature": "draft temperature"}
 THREADS: Final = {"threads": "of the target", "draft_threads": "of the draft"}
 ANSWERS: Final = {True: "yes", False: "no", None: UNKNOWN}
 WAYS_BACK: Final = {
@@ -85,10 +86,9 @@ def _file_lines(title: str, file: ModelFile) -> Iterator[str]:
 
 def _setting_lines(entry: Entry) -> Iterator[str]:
     settings, tuned = entry.settings, entry.tuned
-    if "rule" in settings:
-        yield _line("rule", str(settings["rule"]))
-    if "draft_temperature" in settings:
-        yield _line("heat", f"{settings['draft_temperature']}, of the draft")
+    sampling = [f"{word} {settings[key]}" for key, word in SAMPLING.items() if key in settings]
+    if sampling:
+        yield _line("sampling", ", ".join(sampling))
     threads = [f"{settings[key]} {role}" for key, role in THREADS.items() if key in settings]
     if threads:
         yield _line("threads", ", ".join(threads))

@@ -34,11 +34,11 @@ def add_pair(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool) 
             raise UsageError(f'{path} has a pair named "{name}" already', hint="--force replaces it")
         pairs = document.setdefault("pairs", tomlkit.table(is_super_table=True))
         table = pairs.get(name)
-        if table is None or any(isinstance(value, Table) for value in table.values()):
+        if not isinstance(table, Table | InlineTable):
             table = tomlkit.inline_table() if isinstance(pairs, InlineTable) else tomlkit.table()
-        for key in set(table) - set(entry):
-            del table[key]
         with _ending(table):
+            for key in set(table) - set(entry):
+                del table[key]
             for key, value in entry.items():
                 if key not in table or table[key] != value:
                     table[key] = _inline(value) if isinstance(value, Mapping) else value
@@ -100,11 +100,16 @@ def _inline(value: Mapping[str, Any]) -> InlineTable:
 @contextmanager
 def _ending(table: Table | InlineTable) -> Iterator[None]:
     """Keep what stands behind the last key of `table` at its end: it is mostly about the table that follows."""
-    body, ending = table.value.body, []
-    while isinstance(table, Table) and body and body[-1][0] is None:
-        ending.append(body.pop())
+    last: Any = table
+    ending = []
+    while isinstance(last, Table) and last.value.body:
+        key, item = last.value.body[-1]
+        if key is None:
+            ending.append(last.value.body.pop())
+        else:
+            last = item  # that may be a table itself
     yield
-    body.extend(reversed(ending))
+    table.value.body.extend(reversed(ending))
 
 
 def _rewrite(path: Path, change: Callable[[tomlkit.TOMLDocument], str | None]) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.verify import Kind
+from specdec_cli.json_line import to_line
 from specdec_cli.traces.summary import Engine, Summary
 from specdec_cli.traces.wording import plain
-from specdec_cli.traces.writing import ESCAPES
 
 VERSION: Final = 1
 """Of the JSON."""
@@ -27,7 +26,7 @@ def to_text(summary: Summary) -> str:
 
 def to_json(summary: Summary) -> str:
     """One object on one line; null where nothing was counted."""
-    return json.dumps(to_object(summary), ensure_ascii=False, allow_nan=False).translate(ESCAPES) + "\n"
+    return to_line(to_object(summary))
 
 
 def to_object(summary: Summary) -> dict[str, Any]:

@@ -134,8 +134,8 @@ class TracedRound:
 class Header:
     """What was asked of which pair. `costs` are those of this pair on its machine, if they were known.
 
-    The noise is that of `seed` and `turn`, which counts the answers of a chat. `label` is what bench says of the answer,
-    such as its prompt and draft length.
+    The noise is that of `seed` and `turn`, which counts the answers of a chat. `label` is what bench says of the
+    answer, such as its prompt and draft length.
     """
 
     specdec: str

@@ -17,13 +17,12 @@ from typing import Any, BinaryIO, Final
 from specdec_cli.core.step import Step
 from specdec_cli.errors import UsageError
 from specdec_cli.files import target_of
+from specdec_cli.json_line import ESCAPES
 from specdec_cli.traces.records import Record, Spelled, Spelling, to_end, to_header, to_round
 from specdec_cli.traces.trace import End, Header
 
 BEGINNING: Final = b'{"type":"answer","schema":'
 """What every trace begins with, and by which one is known."""
-ESCAPES: Final = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
-"""What JSON allows in a string, and a terminal or another reader of lines would obey."""
 
 
 SECONDS_HELD: Final = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from specdec_cli.advice import to_reason
+from specdec_cli.advice import ENOUGH, to_reason
 from specdec_cli.core.costs import Costs
 from specdec_cli.core.draft_length import LONGEST
 from specdec_cli.core.stats import Counters
@@ -18,8 +18,6 @@ DEAR_PASS: Final = 1.5
 """Plain steps that such a pass takes on kernels that do not share their work between tokens."""
 DEAR_DRAFT: Final = 0.15
 """Plain steps of a drafted token from which a smaller draft makes a difference."""
-ENOUGH: Final = 10
-"""Examined tokens from which α means something."""
 
 
 def explain(ratio: Ratio, counters: Counters, costs: Costs | None, source: str) -> tuple[str, tuple[str, ...]]:

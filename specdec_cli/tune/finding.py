@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from specdec_cli.tune.setting import Setting
@@ -23,11 +23,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What was raced for one choice. `note` says why nothing was, if so."""
+    """What was raced for one choice, `title`."""
 
     title: str
-    rows: tuple[Row, ...] = ()
-    note: str = ""
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +53,5 @@ class Finding:
     ratio: Ratio | None
     reason: str = ""
     advice: tuple[str, ...] = ()
-    stages: tuple[Stage, ...] = field(default=())
+    stages: tuple[Stage, ...] = ()
     interrupted: bool = False

@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Final, Generic, TypeVar
 
 from specdec_cli.errors import SpecdecError
@@ -20,8 +20,12 @@ Contender = TypeVar("Contender")
 
 EXPECTED_NOISE, EXPECTED_RUNS = 0.06, 4
 """The spread of a logarithm of a ratio before there are repeats to see it by, and how many that belief is worth."""
-ERRORS: Final = 2
-"""Standard errors that a difference has to exceed."""
+ERRORS: Final = 2.0
+"""Standard errors by which a setting is beaten that has a simpler one beside it, and to both sides of a range."""
+ERRORS_OF_SIMPLEST: Final = 3.5
+"""Those by which the simplest is: it is looked at after every cell, and chance would have its way with less."""
+LUCK: Final = 0.025
+"""How likely the last look takes another one of equal settings than the simplest, however many there are."""
 LEAST_GAIN: Final = 0.01
 """As a logarithm: what is less is not worth another setting."""
 LEAST_CELLS: Final = 2
@@ -46,15 +50,19 @@ class Lane(Generic[Contender]):
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How much faster one is than another: the logarithm of the ratio, and two standard errors of it."""
+    """How much faster one is than another: the logarithm of the ratio, and the standard error of it."""
 
     mean: float
-    spread: float
+    error: float
 
     @property
-    def is_gain(self) -> bool:
-        """Whether it is faster beyond its spread, and worth a change."""
-        return self.mean > max(self.spread, LEAST_GAIN)
+    def spread(self) -> float:
+        """What to give or take."""
+        return ERRORS * self.error
+
+    def is_gain(self, errors: float) -> bool:
+        """Whether it is faster by more than so many standard errors, and worth a change."""
+        return self.mean > max(errors * self.error, LEAST_GAIN)
 
 
 def compare(one: dict[int, float], other: dict[int, float], prompts: int) -> Margin | None:
@@ -69,7 +77,7 @@ def compare(one: dict[int, float], other: dict[int, float], prompts: int) -> Mar
     repeats = sum(len(each) - 1 for each in by_prompt.values())
     variance = (EXPECTED_RUNS * EXPECTED_NOISE**2 + squares) / (EXPECTED_RUNS + repeats)
     error = math.sqrt(variance * sum(1 / len(each) for each in by_prompt.values())) / len(by_prompt)
-    return Margin(fmean(means.values()), ERRORS * error)
+    return Margin(fmean(means.values()), error)
 
 
 class Race(Generic[Contender]):
@@ -130,12 +138,13 @@ class Race(Generic[Contender]):
         self._drop()
 
     def _drop(self) -> None:
-        best = self.fastest()
+        best, simplest = self.fastest(), self.running[0]
         for lane in self.running:
             margin = compare(best.speeds, lane.speeds, self.prompts)
             if lane is best or margin is None:
                 continue
-            beaten = self.cells >= self._least and margin.is_gain
+            errors = ERRORS_OF_SIMPLEST if lane is simplest else ERRORS
+            beaten = self.cells >= self._least and margin.is_gain(errors)
             if beaten or (self.cells >= LEAST_CELLS and self._least <= self._needed and margin.mean > HOPELESS):
                 lane.out = f"slower, after {self.cells} runs"
 
@@ -154,8 +163,9 @@ class Race(Generic[Contender]):
         if not self.is_decided:
             return self.running[0]
         best = self.fastest()
+        errors = NormalDist().inv_cdf(1 - LUCK / max(len(self.lanes) - 1, 1))
         for lane in self.running:
             margin = compare(best.speeds, lane.speeds, self.prompts)
-            if lane is best or (margin is not None and not margin.is_gain):
+            if lane is best or (margin is not None and not margin.is_gain(errors)):
                 return lane
         return best

@@ -70,7 +70,8 @@ class Record:
     def _fate(self, lane: Lane[Setting]) -> str:
         if lane.out:
             return lane.out
-        if self.winner is None or not self.race.is_decided:
+        alone = len(self.race.running) == 1
+        if self.winner is None or not (self.race.is_decided or alone):
             return "undecided, too little time" if lane.speeds else NO_TIME
         if lane is self.winner:
             return "chosen"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from specdec_cli.json_line import to_line
 from specdec_cli.limits import DEFAULT_RULE
 from specdec_cli.settings import DEFAULT_BATCH
 from specdec_cli.terminal import ONE_LINE
@@ -62,7 +62,7 @@ def to_json(finding: Finding, **more: Any) -> str:
         "figures": None if finding.ratio is None else asdict(finding.ratio),
         "stages": [_to_object(stage) for stage in finding.stages],
     }
-    return json.dumps(found | more, ensure_ascii=False, allow_nan=False) + "\n"
+    return to_line(found | more)
 
 
 def _to_object(stage: Stage) -> dict[str, Any]:

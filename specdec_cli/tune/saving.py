@@ -16,8 +16,10 @@ from specdec_cli.pairs.new import to_entry
 from specdec_cli.pairs.writing import add_pair
 from specdec_cli.settings import DEFAULT_BATCH
 from specdec_cli.tune.finding import Finding
-from specdec_cli.tune.setting import Chain, to_words
+from specdec_cli.tune.setting import Chain, to_words, whole
 
+WORDS: Final = ("auto", "same")
+"""Draft temperatures that are no number."""
 DIGITS: Final = 3
 """Behind the point: what was measured is not known better."""
 
@@ -28,12 +30,12 @@ def to_keys(finding: Finding, own: Chain, usable_cpus: int, *, date: str, machin
     `own` are the drafters that the pair has now. A pair that had better not draft keeps them.
     """
     setting, drafts = finding.setting, finding.verdict == "speculate"
-    heat = setting.draft_temperature
+    temperature = setting.draft_temperature
     return {
-        **({"draft": to_words(setting.chain)} if drafts and setting.chain != own else {}),
+        **({"draft": to_words(whole(setting.chain))} if drafts and setting.chain != own else {}),
         "draft_tokens": _unless("auto", setting.draft_tokens),
         "rule": _unless(DEFAULT_RULE, setting.rule),
-        "draft_temperature": _unless("auto", heat if heat in ("auto", "same") else float(heat)),
+        "draft_temperature": _unless("auto", temperature if temperature in WORDS else float(temperature)),
         "threads": _unless(usable_cpus, setting.threads),
         "draft_threads": _unless(setting.threads, setting.draft_threads),
         "batch_size": _unless(DEFAULT_BATCH, setting.batch_size),
@@ -103,7 +105,9 @@ def _copied(entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _check_writable(path: Path) -> None:
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    if not os.access(there, os.W_OK):
-        hint = "--dry-run shows what it would say; --config takes another file"
-        raise UsageError(f"{path} cannot be written: {there} is read-only", hint=hint)
+    """It is replaced by a new file, so that its folder has to take one."""
+    folder = next(each for each in path.resolve().parents if each.exists())
+    for there in (folder, path):
+        if there.exists() and not os.access(there, os.W_OK):
+            hint = "--dry-run shows what it would say; --config takes another file"
+            raise UsageError(f"{path} cannot be written: {there} is read-only", hint=hint)

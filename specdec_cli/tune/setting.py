@@ -24,7 +24,7 @@ UNKNOWN_LENGTHS: Final = (2, 4)
 """Tried where nothing is known of how often a guess is right."""
 BATCHES: Final = (DEFAULT_BATCH, 128)
 """llama.cpp computes 512 tokens at once at most, so that larger ones differ in nothing that takes time."""
-HEATS: Final = ("auto", "same", "0.6")
+TEMPERATURES: Final = ("auto", "same", "0.6")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,15 @@ class Setting:
 
 
 def chains(own: Chain) -> list[Chain]:
-    """Who could draft: the pair's `own` drafters first, then fewer and others, the pair's tables and texts in front."""
+    """Who could draft: the pair's `own` drafters first, then fewer and others, the pair's tables and texts in front.
+
+    A path with a comma in it stands alone: in a chain it could not be written down.
+    """
     model: Chain = tuple(each for each in own if isinstance(each, Path))
     files: Chain = tuple(each for each in own if isinstance(each, PredictedText | NgramFile))
     bases: list[Chain] = [model, ("lookup",), ("lookup", *model)]
     found: list[Chain] = [own, *bases, *((*files, *base) for base in bases), ("lookup", *files, *model)]
-    return list(dict.fromkeys(each for each in found if each))[:MOST_CHAINS]
+    return list(dict.fromkeys(each for each in found if _is_writable(each)))[:MOST_CHAINS]
 
 
 def thread_counts(usable: int) -> list[int]:
@@ -89,9 +92,24 @@ def to_words(chain: Sequence[Source]) -> str:
     return ",".join(_word(each) for each in chain)
 
 
+def whole(chain: Chain) -> Chain:
+    """The same with whole paths: a models.toml counts others from its own folder."""
+    return tuple(_whole(each) for each in chain)
+
+
 def to_name(chain: Sequence[Source]) -> str:
     """A chain as tables show it: other files by their names, and the model, of which there is one, as what it is."""
     return ",".join("model" if isinstance(each, Path) else label(each) for each in chain)
+
+
+def _is_writable(chain: Chain) -> bool:
+    return len(chain) == 1 or 0 < len(chain) == 1 + to_words(chain).count(",")
+
+
+def _whole(source: Source) -> Source:
+    if isinstance(source, PredictedText | NgramFile):
+        return replace(source, path=source.path.absolute())
+    return source.absolute() if isinstance(source, Path) else source
 
 
 def _word(source: Source) -> str:

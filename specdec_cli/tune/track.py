@@ -50,8 +50,8 @@ class Course(Protocol):
         """Tokens a second of reading a prompt."""
         ...
 
-    def costs(self) -> Costs | None:
-        """What passes cost at the latest setting, if that was measured."""
+    def costs(self, setting: Setting) -> Costs | None:
+        """What passes cost with the threads of `setting`, if that was measured."""
         ...
 
     def counters(self, chain: Chain) -> Counters:
@@ -112,12 +112,14 @@ class Track:
         self._adopt(setting)
         session = self._session
         text = f"{cell}. {FILLER}" * PROMPT_TOKENS
-        tokens = session.prompt_from_text(text[: 8 * PROMPT_TOKENS])[:PROMPT_TOKENS]
+        room = min(PROMPT_TOKENS, session.context_limit - 1)
+        tokens = session.prompt_from_text(text[: 8 * PROMPT_TOKENS])[:room]
         done = run(session, tokens, Request(session.chain(GREEDY), 0, draft_tokens=0, max_tokens=1))
         return len(tokens) / done.timing.prompt if done.timing.prompt else None
 
-    def costs(self) -> Costs | None:
+    def costs(self, setting: Setting) -> Costs | None:
         """See `Course`."""
+        self._adopt(setting)
         return self._session.known_costs()
 
     def counters(self, chain: Chain) -> Counters:

@@ -13,7 +13,7 @@ from specdec_cli.tune.race import Race, compare
 from specdec_cli.tune.record import Way
 from specdec_cli.tune.setting import (
     BATCHES,
-    HEATS,
+    TEMPERATURES,
     Setting,
     chains,
     draft_thread_counts,
@@ -90,7 +90,7 @@ class Tuning:
         self.setting = race("drafters", tried, answers, lambda each: to_name(each.chain), along=plain)
         counters = self.course.counters(self.setting.chain)
         source = main_source(counters, self.setting)
-        found = lengths(counters.expected_alpha, self.course.costs(), source)
+        found = lengths(counters.expected_alpha, self.course.costs(self.setting), source)
         settings = [replace(self.setting, draft_tokens=each) for each in found]
         self.setting = race("draft length", settings, answers, lambda each: str(each.draft_tokens), along=plain)
 
@@ -99,8 +99,9 @@ class Tuning:
         sampled = Way(self.course.speed, self.course.sampled, self.course.prompts)
         rules = [replace(self.setting, rule=each) for each in (self.setting.rule, "token")]
         self.setting = race("rule", rules, sampled, lambda each: each.rule)
-        heats = [replace(self.setting, draft_temperature=each) for each in (HEATS if self.setting.draws else HEATS[:1])]
-        self.setting = race("draft temperature", heats, sampled, lambda each: each.draft_temperature)
+        tried = TEMPERATURES if self.setting.draws else TEMPERATURES[:1]
+        drafts = [replace(self.setting, draft_temperature=each) for each in tried]
+        self.setting = race("draft temperature", drafts, sampled, lambda each: each.draft_temperature)
         sizes = [replace(self.setting, batch_size=each) for each in (self.setting.batch_size, *BATCHES)]
         reading = Way(self.course.prompt_speed, (0,), 1, kind="prompts")
         self.setting = race("batch size", list(dict.fromkeys(sizes)), reading, lambda each: str(each.batch_size))
@@ -118,7 +119,7 @@ class Tuning:
         if ratio.highest >= WORTH_KNOWING:
             return Finding(self.setting, "undecided", ratio, stages=self._stages())
         counters = self.course.counters(self.setting.chain)
-        why, ways_out = explain(ratio, counters, self.course.costs(), main_source(counters, self.setting))
+        why, ways_out = explain(ratio, counters, self.course.costs(self.setting), main_source(counters, self.setting))
         return Finding(self.setting.plain, "do not speculate", ratio, why, ways_out, self._stages())
 
     def _stages(self) -> tuple[Stage, ...]:
