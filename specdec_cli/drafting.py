@@ -14,7 +14,7 @@ from specdec_cli.core.translation import Translator
 from specdec_cli.drafters.chain import ChainDrafter, ExhaustibleDrafter
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.drafters.table import TableDrafter
+from specdec_cli.drafters.table import FREE_FROM, TableDrafter
 from specdec_cli.drafters.text import TextDrafter
 from specdec_cli.drafters.translated import TranslatedDrafter
 from specdec_cli.errors import UsageError
@@ -40,13 +40,14 @@ class Translation:
 class Material:
     """What drafters know, in the target's tokens: files that predict the answer, tables, and remembered answers.
 
-    `vocabulary` is the number of the target's ids.
+    `vocabulary` is the number of the target's ids, `step` the seconds of its plain step, None if nobody knows.
     """
 
     predictions: Mapping[Path, Sequence[int]]
     tables: Mapping[Path, NgramTable]
     vocabulary: int
     remembered: Sequence[Sequence[int]] = ()
+    step: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ def _open_one(
         return TextDrafter(material.predictions[source.path])
     chain = to_draft_chain(request.chain, request.draft_temperature or "auto")
     if isinstance(source, NgramFile):
-        return TableDrafter(material.tables[source.path], chain, vocabulary=material.vocabulary)
+        is_free = material.step is None or material.step >= FREE_FROM
+        return TableDrafter(material.tables[source.path], chain, vocabulary=material.vocabulary, is_free=is_free)
     assert model is not None
     return _open_model(model, chain)
 

@@ -213,7 +213,8 @@ class Session:
             shared = min(self.draft.vocabulary_size, self.target.vocabulary_size)
             model = DraftModel(draft, shared, self.target, self._loaded.translation)
         known, vocabulary = self._loaded, self.target.vocabulary_size
-        material = Material(known.predictions, known.tables, vocabulary, self.remembered)
+        step = None if self.costs is None else self.costs.target[0]
+        material = Material(known.predictions, known.tables, vocabulary, self.remembered, step)
         return open_drafter(self.pair.drafters, request, material, model)
 
     @property

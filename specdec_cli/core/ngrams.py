@@ -11,6 +11,7 @@ down to single tokens and, below those, to every token alike. So q is a proper d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,6 +61,12 @@ class Level:
         known = self.keys[places] == wanted if len(self.keys) else np.zeros(len(wanted), bool)
         return np.where(known, places, -1)
 
+    def place(self, parent: int, token: int) -> int:
+        """As `find`, of one n-gram: a tenth of the time."""
+        wanted = (parent << BITS) | token
+        place = int(self.keys.searchsorted(wanted))
+        return place if place < len(self.keys) and self.keys[place] == wanted else -1
+
     def after(self, parent: int) -> slice:
         """Where the n-grams are that go on from `parent`."""
         first, last = np.searchsorted(self.keys, (parent << BITS, (parent + 1) << BITS))
@@ -100,17 +107,11 @@ class NgramTable:
         """log q [vocabulary] of what follows `context`, as float32; a row of its own."""
         known = [self._behind(context[-length:]) for length in range(1, min(self.order - 1, len(context)) + 1)]
         seen = [each for each in known if each is not None]
-        left = float(np.prod([each.left for each in seen]))
-        row = self._single + np.float32(np.log(left))
-        if not seen:
-            return row
-        tokens = np.concatenate([each.tokens for each in seen])
-        shares = np.concatenate(
-            [each.shares * float(np.prod([more.left for more in seen[at + 1 :]])) for at, each in enumerate(seen)]
-        )
-        unique, place = np.unique(tokens, return_inverse=True)
-        added = np.bincount(place, weights=shares)
-        row[unique] = np.log(np.exp(row[unique].astype(np.float64)) + added)
+        row = self._single + np.float32(math.log(math.prod(each.left for each in seen)))
+        left = 1.0
+        for each in reversed(seen):  # one by one: to sort out which tokens several of them know takes longer
+            row[each.tokens] = np.log(np.exp(row[each.tokens], dtype=np.float64) + each.shares * left)
+            left *= each.left
         return row
 
     @cached_property
@@ -127,7 +128,7 @@ class NgramTable:
         """What follows all of `context` in the table; None if nothing does."""
         place = 0
         for level, token in zip(self.levels, context, strict=False):
-            place = int(level.find(np.array([place]), np.array([token], np.int64))[0])
+            place = level.place(place, token)
             if place < 0:
                 return None
         level = self.levels[len(context)]
@@ -149,4 +150,5 @@ def _discounted(level: Level, places: slice, discount: float) -> _Behind | None:
     if total == 0:
         return None
     taken = np.minimum(counts, discount)
-    return _Behind(level.tokens[places], (counts - taken) / total, float(taken.sum()) / total)
+    tokens = level.keys[places] & ((1 << BITS) - 1)  # not those of the whole level, which are many
+    return _Behind(tokens, (counts - taken) / total, float(taken.sum()) / total)

@@ -48,6 +48,18 @@ def test_it_draws_from_the_row_of_what_it_drafted_before() -> None:
     assert proposal.source == "table"
 
 
+def test_where_a_look_is_not_free_it_is_asked_for_a_token_first() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def enough(proposal: Proposal) -> bool:
+        asked.append((len(proposal.tokens), len(proposal.confidences)))
+        return len(proposal.tokens) == 2
+
+    drafter = TableDrafter(TABLE, IN_FLOAT64, vocabulary=4, is_free=False)
+    assert len(drafter.propose((0, 1), Past(), enough, CHANCE).tokens) == 2
+    assert asked == [(0, 0), (1, 1), (2, 2)]
+
+
 def test_how_sure_it_is_is_known_before_a_token_is_drawn() -> None:
     asked: list[tuple[int, int]] = []
 
