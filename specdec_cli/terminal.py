@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -153,6 +155,11 @@ class Terminal:
         if hint:
             self.show(Text.assemble(("hint: ", "bold"), _short(hint)))
 
+    def write_report(self, text: str, indent: int) -> None:
+        """As `write_text`; on a terminal a line that is too long goes on at a word, `indent` columns in."""
+        width = shutil.get_terminal_size().columns if self.shows_text else None
+        self.write_text("".join(f"{fold(line, width, indent)}\n" for line in text.splitlines()))
+
     def show_styled(self, parts: Iterable[tuple[str, str]]) -> None:
         """Put text on stderr, given in parts with their styles, such as `bold` or `dim strike`; "" is none."""
         self.show(Text.assemble(*parts))
@@ -178,3 +185,10 @@ def _short(message: str) -> str:
     """`message` in one line, without the middle if it is too long to read: it may hold what somebody pasted."""
     line = message.translate(ONE_LINE)
     return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 2 :]}"
+
+
+def fold(line: str, width: int | None, indent: int) -> str:
+    """`line` in lines of `width` columns, or 40 if that is less, all but the first `indent` in; None folds nothing."""
+    if width is None or len(line) <= width:
+        return line
+    return "\n".join(textwrap.wrap(line, max(width, 40), subsequent_indent=" " * indent, break_long_words=False))

@@ -14,7 +14,7 @@ import pytest
 from specdec_cli.core.text import Segment
 from specdec_cli.core.verify import Kind
 from specdec_cli.errors import SpecdecError
-from specdec_cli.terminal import PipeClosedError, Terminal
+from specdec_cli.terminal import PipeClosedError, Terminal, fold
 from tests.pty_process import PtyScreen
 
 FULL: Final = Path("/dev/full")
@@ -178,3 +178,14 @@ def test_the_terminal_of_this_process_is_its_three_streams() -> None:
         console.stdout.close()
     ours = Terminal.of_process(quiet=True)
     assert (ours.stderr, ours.quiet) == (sys.stderr, True)
+
+
+def test_a_long_line_is_folded_at_words_and_goes_on_further_in() -> None:
+    line = "caches    passed: answers with many rejections were evaluated again from nothing and agree"
+    assert fold(line, 48, 10).split("\n") == [
+        "caches    passed: answers with many rejections",
+        "          were evaluated again from nothing and",
+        "          agree",
+    ]
+    assert fold(line, None, 10) == line
+    assert fold("a   table  of  columns", 40, 2) == "a   table  of  columns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from specdec_cli.audit.auditing import Audit, Extent, audit, check_auditable
-from specdec_cli.audit.report import to_json, to_words
+from specdec_cli.audit.report import WIDEST, to_json, to_words
 from specdec_cli.catalog import Pair
 from specdec_cli.llama import library
 from specdec_cli.render import to_progress
@@ -43,5 +43,6 @@ def run_audit(
         )
         status.close()
         tell = to_json if json else to_words
-        terminal.write_text(tell(found, target=name_weights(session.target), draft=name_draft(session)))
+        told = tell(found, target=name_weights(session.target), draft=name_draft(session))
+        terminal.write_text(told) if json else terminal.write_report(told, indent=WIDEST + 2)
     return found

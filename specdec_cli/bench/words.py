@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Final
 
 from specdec_cli.bench.report import Report
@@ -10,7 +9,7 @@ from specdec_cli.bench.table import LEGEND, MORE, is_wide
 from specdec_cli.bench.verdict import to_verdict
 from specdec_cli.core.costs import Costs
 from specdec_cli.pairs.check import gigabytes
-from specdec_cli.terminal import ONE_LINE
+from specdec_cli.terminal import ONE_LINE, fold
 
 SHOWN: Final = (2, 3, 4, 5, 6, 8, 9, 12, 16)
 """v(n) of these n is told."""
@@ -40,7 +39,7 @@ def to_words(report: Report, width: int | None) -> str:
     lines["verdict"] = to_verdict(report)
     legend = (*LEGEND, MORE) if is_wide(report, width) else LEGEND
     told = [f"{name:<{INDENT}}{text}".translate(ONE_LINE) for name, text in lines.items()]
-    return "".join(f"{_fold(each, width)}\n" for each in (*legend, "", *told))
+    return "".join(f"{fold(each, width, INDENT)}\n" for each in (*legend, "", *told))
 
 
 def _threads(report: Report) -> str:
@@ -79,10 +78,3 @@ def _noise(report: Report) -> str:
         f"plain answers ran at {min(speeds):.1f} to {max(speeds):.1f} tok/s: something else kept this machine busy, "
         "and figures differ by that much for no other reason"
     )
-
-
-def _fold(text: str, width: int | None) -> str:
-    if width is None:
-        return text
-    indent = " " * INDENT
-    return "\n".join(textwrap.wrap(text, max(width, 40), subsequent_indent=indent, break_long_words=False))

@@ -104,7 +104,7 @@ def _tell_and_keep(order: Order, finding: Finding, terminal: Terminal) -> None:
         where = str(place.path) if place is not None and saved else None
         terminal.write_text(to_json(finding, pair=order.pair.name, machine=machine, keys=keys, saved=where))
     else:
-        terminal.write_text(to_report(finding))
+        terminal.write_report(to_report(finding), indent=2)
     if failure is not None:
         raise failure
     if place is not None and keys is not None:
