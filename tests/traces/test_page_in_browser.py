@@ -16,6 +16,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
 
 from specdec_cli.traces.page import to_page
 from specdec_cli.traces.trace import Trace
@@ -41,6 +42,9 @@ CALM: Final = to_trace(
     kept_round(3, ["\n"], "end"),
 )
 
+PATIENCE = 60.0
+"""Seconds until a test that waits for the impossible fails."""
+
 
 class Page:
     """A browser with one page, its keys, and what it complained about."""
@@ -64,6 +68,10 @@ class Page:
     def all(self, selector: str) -> list[WebElement]:
         """The elements that match."""
         return self._driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def wait_for(self, selector: str) -> list[WebElement]:
+        """The elements that match, once there are any: what unfolds is filled a moment after the click."""
+        return WebDriverWait(self._driver, PATIENCE).until(lambda _: self.all(selector))
 
     def one(self, selector: str) -> WebElement:
         """The only element that matches."""
@@ -256,7 +264,7 @@ def test_a_chart_opens_the_round_under_the_pointer_and_has_a_table(page: Page) -
     assert title(page) == "Round 1"
     assert page.all("#charts .readout")[1].text == "round 1: 4.0 drafted, 1.0 kept"
     page.all("#charts summary")[0].click()
-    rows = [row.text.split() for row in page.all("#charts tbody tr")]
+    rows = [row.text.split() for row in page.wait_for("#charts tbody tr")]
     assert rows == [["1", "2", "2", "100", "%", "0.85"], ["2", "2", "1", "50", "%", "0.85"]]
 
 
