@@ -96,6 +96,11 @@ class Pair:
         return next((each for each in self.drafters if isinstance(each, Path)), None)
 
 
+def pair_of_file(target: Path, draft: Draft | None) -> Pair:
+    """A pair without a name: a file given by hand, and lookup if nothing is said of who drafts."""
+    return Pair(expanded(target), "lookup" if draft is None else draft)
+
+
 class NotFetchedError(ModelError):
     """A hub file is not on this machine yet. `pair` is the pair that needs it, if that is known."""
 

@@ -5,11 +5,10 @@ from typing import Annotated, Final
 from specdec_cli.commands import options
 from specdec_cli.commands.choosing import choose_pair
 from specdec_cli.commands.option_groups import EngineOptions, grouped
-from specdec_cli.commands.option_kinds import LARGEST_SEED, number, option, whole
+from specdec_cli.commands.option_kinds import LARGEST_SEED, LONGEST_WORK, number, option, whole
 from specdec_cli.errors import EXIT_AUDIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 
 AUDIT: Final = "Audit"
-LONGEST: Final = 86400
 
 Seed = Annotated[
     int | None,
@@ -21,7 +20,7 @@ TimeLimit = Annotated[
         "--time-limit",
         panel=AUDIT,
         metavar="S",
-        parser=number(float, "--time-limit", 0, LONGEST),
+        parser=number(float, "--time-limit", 0, LONGEST_WORK),
         help="Seconds, about. More find smaller faults.",
     ),
 ]

@@ -23,7 +23,7 @@ def choose_pair(
         NotFetchedError: a file of the pair is still at the hub.
         ModelError: a file of the pair is not on this machine.
     """
-    from specdec_cli.catalog import Pair, expanded, find_pair, to_draft
+    from specdec_cli.catalog import find_pair, pair_of_file, to_draft
 
     given = None if draft is None else to_draft(draft, Path())
     if target is not None:
@@ -31,7 +31,7 @@ def choose_pair(
             raise UsageError(f"{named} and --target both name the big model", hint="give one of them")
         if config is not None:
             raise UsageError("--config is about pairs, and --target names a file", hint="give one of them")
-        return Pair(expanded(target), "lookup" if given is None else given)
+        return pair_of_file(target, given)
     return find_pair(name, config, given)
 
 

@@ -11,6 +11,9 @@ LARGEST_INT: Final = 2**31 - 1
 LARGEST_SEED: Final = 2**53 - 1
 """Every JSON reader keeps whole numbers up to this one exact."""
 
+LONGEST_WORK: Final = 24 * 3600
+"""Seconds that a --time-limit may give to what always ends by the clock."""
+
 Number = TypeVar("Number", int, float)
 
 

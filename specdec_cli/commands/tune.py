@@ -5,13 +5,13 @@ from typing import Annotated, Final
 from specdec_cli.commands import options
 from specdec_cli.commands.choosing import choose_pair
 from specdec_cli.commands.option_groups import EngineOptions, grouped
-from specdec_cli.commands.option_kinds import option, whole
+from specdec_cli.commands.option_kinds import LONGEST_WORK, option, whole
 
 TUNING: Final = "Tuning"
-LONGEST: Final = 24 * 3600
 
 TimeLimit = Annotated[
-    int, whole("--time-limit", low=1, high=LONGEST, panel=TUNING, help="Seconds it may take; more of them find more.")
+    int,
+    whole("--time-limit", low=1, high=LONGEST_WORK, panel=TUNING, help="Seconds it may take; more of them find more."),
 ]
 SaveAs = Annotated[
     str | None,

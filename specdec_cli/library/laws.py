@@ -9,11 +9,11 @@ from typing import Final
 
 from specdec_cli.core.decode import Drafter
 from specdec_cli.core.distribution import Distribution
+from specdec_cli.core.noise import Noise
 from specdec_cli.core.past import Past
-from specdec_cli.core.verify import RULES, Proposal
+from specdec_cli.core.verify import Proposal
 from specdec_cli.errors import UsageError
 from specdec_cli.generation import Request
-from specdec_cli.limits import DEFAULT_RULE
 from specdec_cli.llama.caches import Caches, Need
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
@@ -119,7 +119,7 @@ def _draft(drafter: Drafter | None, context: Sequence[int], request: Request, pa
     """One drafted token after `context`, whatever it is; empty without a drafter, or where it has nothing to say."""
     if drafter is None:
         return Proposal()
-    chance = RULES[request.rule or DEFAULT_RULE].noise(request.noise_seed).round(len(context), len(context))
+    chance = Noise(request.noise_seed).round(len(context), len(context))  # q is the same whatever is drawn
     proposal = drafter.propose(context, past, lambda drafted: len(drafted.tokens) > 0, chance)
     drafter.rewind(len(context))
     return proposal

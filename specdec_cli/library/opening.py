@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Unpack
 
-from specdec_cli.catalog import Pair, expanded, find_pair, to_draft
+from specdec_cli.catalog import Pair, find_pair, pair_of_file, to_draft
 from specdec_cli.errors import UsageError
 from specdec_cli.library.opened import OpenPair
 from specdec_cli.library.wishes import Loading, to_settings
@@ -47,7 +47,7 @@ def _find(target: str | Path | None, draft: str | Path | None, config: Path | No
         return find_pair(target, config, given)
     if config is not None:
         raise UsageError("config is about pairs, and the target is a file", hint="give one of them")
-    return Pair(expanded(Path(target)), "lookup" if given is None else given)
+    return pair_of_file(Path(target), given)
 
 
 def _is_file(text: str) -> bool:

@@ -14,15 +14,15 @@ from specdec_cli.traces.trace import (
     Decided,
     Drafted,
     Emitted,
-    End,
     Examined,
-    Header,
     Last,
     Token,
     Trace,
     TracedAnswer,
     TracedRound,
 )
+from tests.traces.made import END
+from tests.traces.made import header as to_header
 
 SECONDS: Final = RoundSeconds(draft=0.004, verify=0.02, sample=0.001)
 
@@ -82,22 +82,14 @@ def plain_round(index: int, token: str | bytes) -> TracedRound:
 
 def to_answer(rounds: Sequence[TracedRound], *, label: Mapping[str, Any] | None = None, **header: Any) -> TracedAnswer:
     """An answer that ended by itself."""
-    values: dict[str, Any] = {
-        "specdec": "0.1.0",
-        "target": "big.gguf on CPU",
-        "draft": "small.gguf on CPU",
-        "rule": "token",
-        "seed": 7,
-        "turn": 0,
+    values = {
         "draft_tokens": "auto",
         "prompt_tokens": 10,
-        "vocabulary": 49152,
         "sampling": {"temperature": 1.0, "samplers": ["top_k", "temperature"]},
-        "draft_temperature": "auto",
         "costs": None,
         "label": label,
     }
-    return TracedAnswer(Header(**(values | header)), tuple(rounds), End("stop", {}))
+    return TracedAnswer(to_header(**(values | header)), tuple(rounds), END)
 
 
 def to_trace(*rounds: TracedRound) -> Trace:
