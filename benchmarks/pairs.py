@@ -12,6 +12,7 @@ from specdec_cli.llama.context import Context
 from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.placement import Placement
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.llama.weights import Weights, load_weights
 
@@ -54,7 +55,7 @@ def opened_pair(target: Path, draft: Path, *, size: int = 1024, rows: int = 17) 
 @contextmanager
 def _opened(path: Path, role: str, options: ContextOptions) -> Iterator[tuple[Weights, Context]]:
     interrupt = Interrupt()
-    weights = load_weights(path, role, gpu_layers=None, interrupt=interrupt, on_progress=lambda _: None)
+    weights = load_weights(path, role, placement=Placement(), interrupt=interrupt, on_progress=lambda _: None)
     context = Context(weights, options, interrupt)
     try:
         yield weights, context

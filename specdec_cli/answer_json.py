@@ -9,6 +9,7 @@ from specdec_cli.catalog import NgramFile, PredictedText, Source
 from specdec_cli.generation import Generation
 from specdec_cli.json_line import to_line
 from specdec_cli.llama.weights import Weights
+from specdec_cli.placing_keys import to_flat
 from specdec_cli.question import Wishes
 from specdec_cli.render import to_logprobs, to_stats
 from specdec_cli.sampling_settings import SEQUENCE_BREAKERS, to_settings
@@ -19,7 +20,7 @@ def to_json(
     text: str, generation: Generation, session: Session, wishes: Wishes, *, system: str | None, raw: bool
 ) -> str:
     """The object of --json about an answer that ended, on one line."""
-    request, settings = generation.request, asdict(session.settings)
+    request, settings = generation.request, to_flat(session.settings)
     settings |= to_settings(request.chain) | {
         "pair": session.pair.name,
         "rule": request.rule,

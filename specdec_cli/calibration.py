@@ -34,7 +34,8 @@ NEEDED: Final = 5
 """How many of them must be; those that time does not suffice for lie on the line between their neighbours."""
 SECONDS: Final = 3.0
 """For each model, but for the first `NEEDED` lengths, which are measured however long they take."""
-SWEEPS: Final = 6
+SHORT_SWEEPS, SWEEPS = 2, 8
+"""How often they are measured, the first times the needed ones alone: two passes tell more than another length."""
 UNSTEADY: Final = 2.0
 """Passes over as many tokens that differ by so much are those of a busy machine: used, and not kept."""
 CONTEXT: Final = 32
@@ -99,9 +100,11 @@ def _measure(context: Context, token: int, *, every_row: bool) -> Times:
     try:
         _time(context, token, 1, every_row)  # the first one of all warms up
         for sweep in range(SWEEPS):
-            for index, length in enumerate(lengths):
-                if time.perf_counter() - started > SECONDS and (sweep or index >= NEEDED):
+            for length in lengths[:NEEDED] if sweep < SHORT_SWEEPS else lengths:
+                if time.perf_counter() - started > SECONDS and sweep:
                     break
+                if context.is_remote and length not in times:  # a worker is asked questions about each new length
+                    started += _time(context, token, length, every_row)
                 for each in {1, length}:  # every other pass is counted in passes over one token
                     times.setdefault(each, []).append(_time(context, token, each, every_row))
     finally:
@@ -141,6 +144,14 @@ def _between(known: Mapping[int, float], length: int) -> float:
     if not above:
         return known[below]
     return known[below] + (known[above] - known[below]) * (length - below) / (above - below)
+
+
+def to_distance(round_trip: float) -> int:
+    """How far a worker is, of `round_trip` seconds, in steps of twice as many milliseconds; 0 is up to 1.4.
+
+    Costs are kept for each distance: a network that is another one now does not repeat those of the last one.
+    """
+    return round(math.log2(max(1.0, 1000 * round_trip)))
 
 
 def key_of(weights: Sequence[Weights], settings: Sequence[Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -14,6 +14,8 @@ import platformdirs
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.limits import DraftTokens
 from specdec_cli.pair_list import read_catalog
+from specdec_cli.placing_keys import to_placing
+from specdec_cli.settings import ModelPlacing, Placing
 
 DraftKind = Literal["lookup", "none"]
 TEXT_PREFIX: Final = "text:"
@@ -72,6 +74,7 @@ class Pair:
     draft_threads: int | None = None
     batch_size: int | None = None
     machine: str | None = None
+    placing: Placing = field(default=Placing())
 
     @property
     def of_its_machine(self) -> dict[str, int | str]:
@@ -131,7 +134,7 @@ def find_pair(name: str | None, config: Path | None, draft: Draft | None = None)
     if not isinstance(target, Path):
         raise UsageError(f'{table.path}: target of pair "{chosen}" is "{target}", which is no model')
     of_draft = entry if draft is None else {}
-    temperature = of_draft.get("draft_temperature")
+    temperature, placing = of_draft.get("draft_temperature"), to_placing(entry)
     return Pair(
         target,
         given,
@@ -143,6 +146,7 @@ def find_pair(name: str | None, config: Path | None, draft: Draft | None = None)
         draft_threads=of_draft.get("draft_threads"),
         batch_size=entry.get("batch_size"),
         machine=entry.get("tuned", {}).get("machine"),
+        placing=placing if draft is None else replace(placing, draft=ModelPlacing()),
     )
 
 

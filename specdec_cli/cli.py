@@ -23,9 +23,10 @@ from specdec_cli.commands.table import table
 from specdec_cli.commands.theory import theory
 from specdec_cli.commands.trace import trace
 from specdec_cli.commands.tune import tune
+from specdec_cli.commands.worker import worker
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
-COMMANDS = ("generate", "chat", "models", "bench", "tune", "audit", "trace", "theory", "table", "doctor")
+COMMANDS = ("generate", "chat", "models", "bench", "tune", "audit", "trace", "theory", "table", "worker", "doctor")
 REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
 
 app = typer.Typer(
@@ -47,6 +48,7 @@ app.command(no_args_is_help=False)(audit)
 app.add_typer(trace, name="trace")
 app.command(no_args_is_help=True)(theory)
 app.add_typer(table, name="table")
+app.command(no_args_is_help=False)(worker)
 app.command(no_args_is_help=False)(doctor)
 
 

@@ -27,7 +27,7 @@ from specdec_cli.llama.context import Context
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.tokenizer import Tokenizer
 
-FinishReason = Literal["stop", "length", "context", "interrupted"]
+FinishReason = Literal["stop", "length", "context", "interrupted", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,16 @@ class Generation:
         """Leave the caches, which hold a beginning of prompt and text, to another answer; this one never goes on."""
         self._running.close()
 
+    def break_off(self) -> list[Segment[Kind]]:
+        """The engine failed, maybe in the middle of a round: the text that was held back. It never goes on."""
+        self.finish_reason = self.finish_reason or ("interrupted" if self._interrupt.raised else "failed")
+        return self._release()
+
+    def _release(self) -> list[Segment[Kind]]:
+        rest = self._text.finish(self._last_kind)
+        self._told += [segment.text for segment in rest]
+        return rest
+
     def _run(self) -> Generator[list[Segment[Kind]], None, None]:
         try:
             with self._interrupt, closing(self._answer()) as rounds:
@@ -155,8 +165,7 @@ class Generation:
             self.finish_reason = "interrupted"
         finally:
             self._interrupt.lower()  # one that came too late to matter is none of the next answer's
-        rest = self._text.finish(self._last_kind)
-        self._told += [segment.text for segment in rest]
+        rest = self._release()
         self._whole = True
         yield rest
 

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 
 from specdec_cli import calibration
 from specdec_cli.core.costs import Costs
 from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.llama.context import Context
-from specdec_cli.llama.weights import Weights
+from specdec_cli.loading import Loaded
 from specdec_cli.settings import SETTINGS_OF_SPEED, ModelSettings
 
 
 class PairCosts:
-    """Those of `weights` with `settings`. `frozen` are the ones that decisions rest on, None before the first.
+    """Those of a `loaded` pair with `settings`. `frozen` are the ones that decisions rest on, None before the first.
 
     `progress` hears that it takes a while, `notice` of a machine too busy to keep what was measured.
     """
 
     def __init__(
         self,
-        weights: Sequence[Weights],
+        loaded: Loaded,
         settings: ModelSettings,
         progress: Callable[[str, float | None], object],
         notice: Callable[[str], object],
     ) -> None:
         self.frozen: Costs | None = None
-        self._weights = weights
+        self._loaded = loaded
         self._settings = settings
         self._progress = progress
         self._notice = notice
 
     @property
     def _key(self) -> str:
-        settings = asdict(self._settings)
-        return calibration.key_of(self._weights, [settings[name] for name in SETTINGS_OF_SPEED])
+        settings, loaded = asdict(self._settings), self._loaded
+        distances = [calibration.to_distance(each.round_trip) for each in loaded.workers.greetings]
+        return calibration.key_of(loaded.weights, [*(settings[name] for name in SETTINGS_OF_SPEED), *distances])
 
     def known(self) -> Costs | None:
         """The frozen ones, or those kept from an earlier run, if there are any."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from specdec_cli.core.sampling.ranges import RANGES
 from specdec_cli.errors import UsageError
 from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS, RULES
+from specdec_cli.placing_keys import PLACING_KEYS, faults
 
 PAIR_KEYS: Final = (
     "target",
@@ -23,6 +24,7 @@ PAIR_KEYS: Final = (
     "threads",
     "draft_threads",
     "batch_size",
+    *PLACING_KEYS,
     "notes",
     "tuned",
 )
@@ -103,6 +105,8 @@ class _Check:
         for key, most in COUNTS.items():
             count = entry.get(key, 1)
             self.that(type(count) is int and 1 <= count <= most, key, where, f"must be a whole number in 1..{most}")
+        for key, complaint in faults(entry):
+            self.that(False, key, where, complaint)
         self.that(isinstance(entry.get("notes", ""), str), "notes", where, "must be text")
         self.tuned(entry.get("tuned", {}), where)
 

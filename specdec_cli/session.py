@@ -30,7 +30,7 @@ from specdec_cli.llama.infill import encode_infill
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.loading import load_pair
 from specdec_cli.pair_costs import PairCosts
-from specdec_cli.pairs.here import as_it_holds_here, to_defaults, to_settings
+from specdec_cli.pairs.here import as_it_holds_here, to_defaults, to_settings, with_draft_threads
 from specdec_cli.sampling_settings import to_chain
 from specdec_cli.settings import Listener, ModelSettings
 
@@ -49,6 +49,7 @@ class Session:
         started = time.perf_counter()
         with self.interrupt:
             self._loaded = loaded = load_pair(pair, self.settings, self.interrupt, listener)
+        self.settings = with_draft_threads(self.settings, shares_cpu=loaded.plan.shares_cpu)
         self.load_seconds = time.perf_counter() - started
         self.target, self.draft, self.tokenizer = loaded.target, loaded.draft, loaded.tokenizer
         self.texts, self.brought = loaded.texts, loaded.brought
@@ -177,8 +178,9 @@ class Session:
         """Those of the present threads. Others stay: whoever comes back to their threads decides as before."""
         threads = self.settings.threads, self.settings.draft_threads
         if threads not in self._costs_by_threads:
-            weights, listener = self._loaded.weights, self._listener
-            self._costs_by_threads[threads] = PairCosts(weights, self.settings, listener.progress, self._notice_once)
+            loaded, listener = self._loaded, self._listener
+            costs = PairCosts(loaded, self.settings, listener.progress, self._notice_once)
+            self._costs_by_threads[threads] = costs
         return self._costs_by_threads[threads]
 
     @property
@@ -255,11 +257,10 @@ class Session:
                 self._listener.notice(f"{error.message}: going on without it")
 
     def close(self) -> None:
-        """Free both models and their caches."""
+        """Free both models and their caches, and leave the workers."""
         self._end_answer()
         self._caches.close()
-        for weights in self._loaded.weights:
-            weights.close()
+        self._loaded.close()
 
     def __enter__(self) -> Session:
         return self

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +14,12 @@ from specdec_cli.core.text import Segment
 from specdec_cli.core.verify import Kind
 from specdec_cli.drafters.lookup import LookupDrafter
 from specdec_cli.drafters.model import ModelDrafter
-from specdec_cli.errors import EXIT_MODEL
+from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_MODEL
 from specdec_cli.generation import Generation
 from specdec_cli.llama import library
+from specdec_cli.llama.losses import explain_loss
 from specdec_cli.llama.weights import Weights
+from specdec_cli.llama.workers import given_up
 from specdec_cli.question import Wishes
 from specdec_cli.render import to_progress, to_status, to_summary
 from specdec_cli.session import Session
@@ -38,19 +39,32 @@ class OutputOptions:
     trace: Path | None = None
 
 
+_unfinished: list[Callable[[], object]] = []
+
+
 @contextmanager
-def last_words(
-    terminal: Terminal, status: StatusLine, *, before: Callable[[], object] = lambda: None
-) -> Iterator[None]:
-    """If C code gives up inside, do what comes `before`, say so in one line and leave; nothing else can run."""
+def before_last_words(act: Callable[[], object]) -> Iterator[None]:
+    """If C code gives up inside, do this first: bring what is half told to its end. It may run in any thread."""
+    _unfinished.append(act)
+    try:
+        yield
+    finally:
+        _unfinished.remove(act)
 
-    def leave(message: str) -> None:
-        before()
-        status.close()
-        terminal.error(f"llama.cpp stopped: {message}", "--verbose shows its whole log")
-        os._exit(EXIT_MODEL)
 
-    library.on_abort(leave)
+@contextmanager
+def last_words(terminal: Terminal, status: StatusLine) -> Iterator[None]:
+    """If C code gives up inside, say so in one line, which names the worker if one is lost; the process ends."""
+
+    def speak(message: str) -> int:
+        for act in [status.close, *_unfinished][::-1]:
+            with suppress(Exception):  # nobody reads it any more, or the disk is full: the last words still count
+                act()
+        said = f"llama.cpp stopped: {message}", "--verbose shows its whole log"
+        terminal.error(*(explain_loss(message) or said))
+        return EXIT_INTERRUPTED if given_up() else EXIT_MODEL
+
+    library.on_abort(speak)
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from specdec_cli.generation import Generation, Request
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
+from specdec_cli.llama.placement import Placement
 from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.session import Session
 from specdec_cli.settings import Listener, ModelSettings
@@ -28,7 +29,7 @@ UNFILTERED: Final = SamplingChain(temperature=1, top_k=0, top_p=1, min_p=0)
 @contextmanager
 def loaded(path: Path, role: str = "target") -> Iterator[Weights]:
     """The weights of `path`, freed at the end."""
-    weights = load_weights(path, role, gpu_layers=0, interrupt=Interrupt(), on_progress=lambda _: None)
+    weights = load_weights(path, role, placement=Placement(), interrupt=Interrupt(), on_progress=lambda _: None)
     try:
         yield weights
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -41,6 +42,7 @@ class ClockedContext:
     fifth, which something else on the machine draws out."""
 
     size = 100
+    is_remote = False
 
     def __init__(self) -> None:
         self.length, self.now, self.passes = 0, 0.0, 0
@@ -59,6 +61,44 @@ def test_costs_are_what_passes_usually_take_not_the_least_or_the_most(monkeypatc
     monkeypatch.setattr("specdec_cli.calibration.time.perf_counter", lambda: context.now)
     costs = calibration.measure(cast(Context, context), {}, 65).costs
     assert [costs.verify(length) for length in range(1, LONGEST + 2)] == pytest.approx(list(range(1, LONGEST + 2)))
+
+
+class FarContext(ClockedContext):
+    """One on a worker, which asks for nine seconds at the first pass over any number of tokens."""
+
+    is_remote = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[int] = set()
+
+    def extend(self, tokens: Sequence[int], rows: int) -> None:
+        self.length += len(tokens)
+        self.now += len(tokens) / 1000 + (0 if len(tokens) in self._known else 9)
+        self._known.add(len(tokens))
+
+
+def test_what_a_worker_asks_once_is_no_cost_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = FarContext()
+    monkeypatch.setattr("specdec_cli.calibration.time.perf_counter", lambda: context.now)
+    costs = calibration.measure(cast(Context, context), {}, 65).costs
+    assert [costs.verify(length) for length in range(1, LONGEST + 2)] == pytest.approx(list(range(1, LONGEST + 2)))
+
+
+def test_a_slow_machine_measures_few_lengths_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(ClockedContext):
+        def extend(self, tokens: Sequence[int], rows: int) -> None:
+            self.length += len(tokens)
+            self.now += len(tokens) / 20
+            lengths[len(tokens)] += 1
+
+    lengths: Counter[int] = Counter()
+    context = Slow()
+    monkeypatch.setattr("specdec_cli.calibration.time.perf_counter", lambda: context.now)
+    calibration.measure(cast(Context, context), {}, 65)
+    measured = {length for length in lengths if 0 < length <= LONGEST + 1}
+    assert measured == {1, 2, 4, 8, LONGEST + 1}
+    assert lengths[2] > 1
 
 
 def test_what_a_cache_held_before_is_not_in_the_way(attention_pair: Pair) -> None:

@@ -121,6 +121,25 @@ def test_text_that_may_become_a_stop_string_waits_until_it_cannot(tmp_path: Path
     assert ["".join(segment.text for segment in step) for step in steps] == ["1", "2", "", "", "", "3456", "7", "8", ""]
 
 
+def test_an_answer_that_the_engine_breaks_off_gives_out_what_was_held_back(tmp_path: Path) -> None:
+    with Session(_pair(tmp_path, COUNTING), ModelSettings(threads=1), Notices().listener) as session:
+        generation = session.generate(session.prompt_from_text("0"), _request(draft_tokens=0, stops=("345x",)))
+        steps = iter(generation)
+        shown = "".join(segment.text for _ in range(4) for segment in next(steps))
+        rest = "".join(segment.text for segment in generation.break_off())
+        assert (shown, rest, generation.text, generation.finish_reason) == ("12", "34", "1234", "failed")
+        assert generation.break_off() == []
+
+
+def test_an_answer_that_had_stopped_before_the_engine_failed_stays_so(tmp_path: Path) -> None:
+    with Session(_pair(tmp_path, COUNTING), ModelSettings(threads=1), Notices().listener) as session:
+        generation = session.generate(session.prompt_from_text("0"), _request(draft_tokens=0, stops=("34",)))
+        steps = iter(generation)
+        shown = "".join(segment.text for _ in range(4) for segment in next(steps))
+        assert generation.break_off() == []
+        assert (shown, generation.text, generation.finish_reason) == ("12", "12", "stop")
+
+
 @pytest.mark.parametrize("draft_tokens", [0, 3])
 @pytest.mark.parametrize("max_tokens", range(1, 8))
 def test_characters_come_whole_and_a_cut_one_becomes_a_replacement(

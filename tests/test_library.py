@@ -23,6 +23,7 @@ from specdec_cli.core.verify import Kind, Proposal
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.library import laws
 from specdec_cli.library.wishes import Loading, Sampling
+from specdec_cli.placing_keys import PLACING_KEYS
 from specdec_cli.settings import ModelSettings
 from tests.engine import UNFILTERED, answer
 from tests.llama.test_adapters import lora
@@ -286,7 +287,7 @@ def test_a_text_that_does_not_fit_the_context_is_refused(attention_pair: Pair) -
         ({"ctx_size": -1}, "ctx_size -1"),
         ({"cache_type_k": "q9"}, "cache_type_k q9 is not one of f32"),
         ({"flash_attn": "maybe"}, "flash_attn maybe is not one of auto"),
-        ({"gpu_layers": -2}, "gpu_layers -2 is not a whole number in -1.."),
+        ({"gpu_layers": -2}, 'gpu_layers -2 must be "auto" or a whole number from -1'),
         ({"lora": "adapter.gguf"}, "lora is no list of files with scales"),
         ({"draft_lora": [("adapter.gguf", 101)]}, "draft_lora adapter.gguf with scale 101 is not in -100..100"),
         ({"speed": 3}, "there is no option speed"),
@@ -334,7 +335,7 @@ def test_progress_is_told_while_it_loads(attention_pair: Pair) -> None:
 def test_the_options_are_those_of_the_engine() -> None:
     chain = {each.name for each in fields(SamplingChain) if each.init} - {"dry_breakers"} | {"dry_sequence_breaker"}
     assert set(Sampling.__annotations__) == chain
-    assert set(Loading.__annotations__) == {each.name for each in fields(ModelSettings)}
+    assert set(Loading.__annotations__) == {each.name for each in fields(ModelSettings)} - {"placing"} | {*PLACING_KEYS}
 
 
 def test_the_kinds_of_tokens_are_told(pair: OpenPair) -> None:

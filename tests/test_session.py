@@ -17,12 +17,13 @@ from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.generation import Request
 from specdec_cli.limits import DraftTokens
 from specdec_cli.llama.context import Context
+from specdec_cli.llama.devices import devices
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.weights import Weights, load_weights
 from specdec_cli.loading import Loaded, load_pair
 from specdec_cli.pair_costs import PairCosts
 from specdec_cli.session import Session
-from specdec_cli.settings import Listener, ModelSettings
+from specdec_cli.settings import Listener, ModelPlacing, ModelSettings, Placing
 from tests.engine import GREEDY, UNFILTERED, Notices, answer
 from tests.toy_gguf import BOS, Toy, attention_toy
 from tests.toy_kinds import RECURRENT, kind_toy
@@ -243,17 +244,12 @@ def test_a_second_answer_is_as_good_as_the_first(attention_pair: Pair) -> None:
     assert first == second
 
 
-def test_layers_for_a_missing_gpu_are_noticed_once_a_model(
-    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("specdec_cli.loading.gpu_names", list)
-    memory = Notices()
-    with _open(attention_pair, memory, gpu_layers=99, draft_gpu_layers=99):
-        pass
-    assert memory.notices == [
-        "no GPU that llama.cpp can use: the draft runs on the CPU",
-        "no GPU that llama.cpp can use: the target runs on the CPU",
-    ]
+def test_layers_for_a_missing_gpu_are_one_notice(attention_pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specdec_cli.loading.devices", lambda: [each for each in devices() if each.kind == "CPU"])
+    memory, layers = Notices(), ModelPlacing(gpu_layers=99)
+    with _open(attention_pair, memory, placing=Placing(target=layers, draft=layers)) as session:
+        assert session.target.backend == "CPU"
+    assert memory.notices == ["no GPU that llama.cpp can use: --gpu-layers has no effect"]
 
 
 @pytest.mark.parametrize("kind", RECURRENT)
@@ -285,13 +281,14 @@ def test_each_model_loads_with_what_was_said_of_it(attention_pair: Pair, monkeyp
     said: dict[str, tuple[Any, Any]] = {}
 
     def noted(path: Path, role: str, **how: Any) -> Weights:
-        said[role] = how["gpu_layers"], how["lora"]
-        return load_weights(path, role, **(how | {"gpu_layers": 0, "lora": ()}))
+        said[role] = how["placement"], how["lora"]
+        return load_weights(path, role, **(how | {"lora": ()}))
 
     monkeypatch.setattr("specdec_cli.loading.load_weights", noted)
     ours, theirs = [(Path("ours"), 1.0)], [(Path("theirs"), 0.5)]
-    with _open(attention_pair, gpu_layers=2, draft_gpu_layers=3, lora=ours, draft_lora=theirs):
-        assert said == {"target": (2, ours), "draft": (3, theirs)}
+    with _open(attention_pair, lora=ours, draft_lora=theirs) as session:
+        plan = session._loaded.plan
+        assert said == {"target": (plan.target, ours), "draft": (plan.draft, theirs)}
 
 
 def test_options_that_span_the_context_span_all_that_was_asked_for(attention_pair: Pair) -> None:

@@ -12,6 +12,7 @@ from specdec_cli.bench.report import Report, Row
 from specdec_cli.bench.verdict import to_verdict
 from specdec_cli.core.costs import Costs
 from specdec_cli.json_line import to_line
+from specdec_cli.placing_keys import to_flat
 
 SCHEMA: Final = 1
 KIND: Final = "bench"
@@ -31,7 +32,7 @@ def to_json(report: Report) -> str:
         "drafters": facts.draft_name,
         "machine": asdict(facts.machine),
         "memory": asdict(facts.memory),
-        "settings": asdict(facts.settings)
+        "settings": to_flat(facts.settings)
         | {
             "draft_tokens": [0, *plan.draft_tokens],
             "temperatures": list(plan.temperatures),

@@ -23,7 +23,7 @@ from specdec_cli.question import read_grammar
 from specdec_cli.render import to_short_summary
 from specdec_cli.session import Session
 from specdec_cli.status import StatusLine
-from specdec_cli.telling import stream
+from specdec_cli.telling import before_last_words, stream
 from specdec_cli.terminal import Terminal
 from specdec_cli.tracing import Tracer
 
@@ -194,15 +194,14 @@ class Chat:
         view = AnswerView(self._status, ThoughtStream(self.tags, inside=self.inside), self.view)
         self._tracer.begin(generation, self.session)
         try:
-            stream(generation, self._status, view.write)
+            with before_last_words(lambda: self._break_off(generation, view)):
+                stream(generation, self._status, view.write)
         except ModelError as error:
             if not generation.text:
                 raise
             self.complain(error)
         finally:
-            view.finish()
-            self._status.close()
-            self.conversation.keep(generation, view.said if self.forgets_thoughts else None)
+            self._finish(generation, view)
         self._tracer.end(generation)
         self._count(generation)
         self._tell(generation, view)
@@ -210,6 +209,21 @@ class Chat:
         if generation.finish_reason == "interrupted" and not self.by_hand:
             raise KeyboardInterrupt
         return bool(generation.text)
+
+    def _finish(self, generation: Generation, view: AnswerView) -> None:
+        """Show all that was said, and let it be the answer."""
+        view.finish()
+        self._status.close()
+        self.conversation.keep(generation, view.said if self.forgets_thoughts else None)
+
+    def _break_off(self, generation: Generation, view: AnswerView) -> None:
+        """The chat ends here: what was said so far counts, as after Ctrl-C."""
+        view.write(generation.break_off())
+        self._finish(generation, view)
+        self._tracer.end(generation)
+        self._tell(generation, view)
+        if generation.text:
+            self.keep()
 
     def _count(self, generation: Generation) -> None:
         self.last = generation

@@ -16,7 +16,7 @@ from specdec_cli.errors import EXIT_OK, SpecdecError
 from specdec_cli.llama import library
 from specdec_cli.question import read_grammar
 from specdec_cli.status import StatusLine
-from specdec_cli.telling import last_words, name_draft, name_weights, open_session
+from specdec_cli.telling import before_last_words, last_words, name_draft, name_weights, open_session
 from specdec_cli.terminal import Terminal
 from specdec_cli.tracing import open_tracer
 
@@ -38,7 +38,8 @@ def chat(opening: Opening, terminal: Terminal) -> int:
     with (
         open_tracer(opening.trace, status.notice) as tracer,
         SilentKeys(terminal) as keys,
-        last_words(terminal, status, before=keys.restore),
+        last_words(terminal, status),
+        before_last_words(keys.restore),
         open_session(opening.pair, opening.settings, status) as session,
     ):
         status.close()

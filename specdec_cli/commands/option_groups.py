@@ -15,7 +15,7 @@ from specdec_cli.errors import UsageError
 if TYPE_CHECKING:
     from specdec_cli.catalog import Pair
     from specdec_cli.question import Wishes
-    from specdec_cli.settings import ModelSettings
+    from specdec_cli.settings import ModelSettings, Placing
 
 NOT_OF_THE_CHAIN = ("draft_tokens", "max_tokens", "stop", "rule", "seed", "draft_temperature", "grammar", "json_schema")
 """Fields of `AnswerOptions` that say something else than which sampler does what."""
@@ -111,7 +111,39 @@ class AnswerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOptions:
+class PlacingOptions:
+    """Where the models are asked to go."""
+
+    rpc: options.Rpc = None
+    device: options.Device = None
+    draft_device: options.DraftDevice = None
+    gpu_layers: options.GpuLayers = None
+    draft_gpu_layers: options.DraftGpuLayers = None
+    tensor_split: options.TensorSplit = None
+    split_mode: options.SplitMode = None
+    main_gpu: options.MainGpu = None
+
+    def to_placing(self) -> "Placing":
+        """What these options stand for.
+
+        Raises:
+            UsageError: one of them cannot be read.
+        """
+        from specdec_cli.endpoints import to_endpoints
+        from specdec_cli.settings import ModelPlacing, Placing
+
+        device = options.to_names("--device", self.device)
+        draft_device = options.to_names("--draft-device", self.draft_device)
+        shares = options.to_shares(self.tensor_split)
+        return Placing(
+            rpc=None if self.rpc is None else to_endpoints(self.rpc),
+            target=ModelPlacing(device, self.gpu_layers, shares, self.split_mode, self.main_gpu),
+            draft=ModelPlacing(draft_device, self.draft_gpu_layers),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions(PlacingOptions):
     """How the models are loaded: what holds as long as they are."""
 
     lora: options.Lora = None
@@ -121,8 +153,6 @@ class EngineOptions:
     draft_threads: options.DraftThreads = None
     batch_size: options.BatchSize = None
     recalibrate: options.Recalibrate = False
-    gpu_layers: options.GpuLayers = None
-    draft_gpu_layers: options.DraftGpuLayers = None
     flash_attn: options.FlashAttn = "auto"
     cache_type_k: options.CacheTypeK = "f16"
     cache_type_v: options.CacheTypeV = "f16"
@@ -131,14 +161,15 @@ class EngineOptions:
         """The settings of a session.
 
         Raises:
-            UsageError: the scale of an adapter is out of range.
+            UsageError: the scale of an adapter is out of range, or a device or a worker cannot be read.
         """
         from specdec_cli.settings import ModelSettings
 
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        own = {each.name for each in fields(self)} - {each.name for each in fields(PlacingOptions)}
+        given = {name: getattr(self, name) for name in own}
         given |= {"lora": options.to_adapters("--lora", self.lora)}
         given |= {"draft_lora": options.to_adapters("--draft-lora", self.draft_lora)}
-        return ModelSettings(**given)
+        return ModelSettings(placing=self.to_placing(), **given)
 
 
 def check_together(prompt: str | None, prompt_option: str | None, *, json: bool, logprobs: int | None) -> None:

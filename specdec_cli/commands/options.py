@@ -1,5 +1,7 @@
 """The options that commands share, each once: its flags, its range, its help and the panel it stands in."""
 
+import math
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -7,12 +9,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from specdec_cli.commands.completing import drafters, pair_names
-from specdec_cli.commands.option_kinds import choice, number, option, some_text, whole
+from specdec_cli.commands.option_kinds import LARGEST_INT, choice, number, option, some_text, whole
+from specdec_cli.errors import UsageError
 from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS
 
 PROMPT: Final = "Prompt and length"
 MODELS: Final = "Models"
 SPEED: Final = "Speed and memory"
+DEVICES: Final = "Devices"
 OUTPUT: Final = "Output"
 
 CACHE_TYPES: Final = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
@@ -20,6 +24,10 @@ CACHE_TYPES: Final = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_
 
 def _draft_tokens(given: str) -> Any:
     return given if given == "auto" else number(int, "--draft-tokens", 0, LONGEST_DRAFT)(given)
+
+
+def _layers(name: str) -> Callable[[str], Any]:
+    return lambda given: given if given == "auto" else number(int, name, -1, LARGEST_INT)(given)
 
 
 def _show_version(wanted: bool) -> None:
@@ -163,17 +171,84 @@ Threads = Annotated[
     int | None, whole("--threads", low=1, high=MOST_THREADS, panel=SPEED, help="Of the target. Default: all CPUs.")
 ]
 DraftThreads = Annotated[
-    int | None, whole("--draft-threads", low=1, high=MOST_THREADS, panel=SPEED, help="Of the draft. Default: the same.")
+    int | None,
+    whole(
+        "--draft-threads",
+        low=1,
+        high=MOST_THREADS,
+        panel=SPEED,
+        help="Of the draft. Default: the same, or all CPUs if only the draft is on them.",
+    ),
 ]
 BatchSize = Annotated[
     int | None,
     whole("--batch-size", low=1, high=LARGEST_BATCH, panel=SPEED, help="Prompt tokens in a pass. Default: 2048."),
 ]
+Rpc = Annotated[
+    str | None,
+    option(
+        "--rpc",
+        panel=DEVICES,
+        metavar="WORKERS",
+        help="HOST:PORT of workers (specdec worker), several by commas, whose devices join those here; or none.",
+    ),
+]
+Device = Annotated[
+    str | None,
+    option(
+        "--device",
+        panel=DEVICES,
+        metavar="NAMES",
+        help="Of the target: devices that specdec doctor lists, or workers, by commas; none is the CPU. "
+        "Default: all workers and GPUs.",
+    ),
+]
+DraftDevice = Annotated[
+    str | None,
+    option("--draft-device", panel=DEVICES, metavar="NAMES", help="Of the draft. Default: one GPU here, else the CPU."),
+]
 GpuLayers = Annotated[
-    int | None, whole("--gpu-layers", low=-1, panel=SPEED, help="Of the target. Default: all, with a GPU.")
+    Any,
+    option(
+        "--gpu-layers",
+        panel=DEVICES,
+        metavar="N",
+        help="Of the target, off the CPU; -1: all; auto: as many as fit. Default: auto.",
+        parser=_layers("--gpu-layers"),
+    ),
 ]
 DraftGpuLayers = Annotated[
-    int | None, whole("--draft-gpu-layers", low=-1, panel=SPEED, help="Of the draft. Default: all, with a GPU.")
+    Any,
+    option(
+        "--draft-gpu-layers",
+        panel=DEVICES,
+        metavar="N",
+        help="Of the draft, likewise.",
+        parser=_layers("--draft-gpu-layers"),
+    ),
+]
+TensorSplit = Annotated[
+    str | None,
+    option(
+        "--tensor-split",
+        panel=DEVICES,
+        metavar="SHARES",
+        help="How much of the target each device takes, such as 3,1. Default: by free memory.",
+    ),
+]
+SplitMode = Annotated[
+    str | None,
+    choice(
+        "--split-mode",
+        ("layer", "none", "row"),
+        panel=DEVICES,
+        metavar="MODE",
+        help="layer: each on one device; none: all on the main one; row: in rows on GPUs of one kind.",
+    ),
+]
+MainGpu = Annotated[
+    int | None,
+    whole("--main-gpu", low=0, panel=DEVICES, help="Which of the devices is the main one, from 0."),
 ]
 FlashAttn = Annotated[
     str, choice("--flash-attn", ("auto", "on", "off"), panel=SPEED, metavar="WHEN", help="auto, on or off.")
@@ -245,3 +320,34 @@ def to_adapters(option_name: str, given: list[str] | None) -> tuple[tuple[Path, 
         else:
             adapters.append((Path(each), 1.0))
     return tuple(adapters)
+
+
+def to_names(option_name: str, given: str | None) -> tuple[str, ...] | None:
+    """Names by commas.
+
+    Raises:
+        UsageError: one is empty.
+    """
+    if given is None:
+        return None
+    names = tuple(part.strip() for part in given.split(","))
+    if not all(names):
+        raise UsageError(f'{option_name} "{given}" has an empty name', hint="names by commas, or none")
+    return names
+
+
+def to_shares(given: str | None) -> tuple[float, ...] | None:
+    """Shares by commas.
+
+    Raises:
+        UsageError: one is no number from 0, or all are 0.
+    """
+    if given is None:
+        return None
+    try:
+        shares = tuple(float(part) for part in given.split(","))
+    except ValueError:
+        shares = ()
+    if not sum(shares) > 0 or not all(math.isfinite(each) and each >= 0 for each in shares):
+        raise UsageError(f"--tensor-split {given} is no list of shares", hint="numbers from 0 by commas, such as 3,1")
+    return shares

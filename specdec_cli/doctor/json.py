@@ -10,6 +10,9 @@ from specdec_cli.doctor.examination import Checked, Examination
 from specdec_cli.doctor.findings import Finding
 from specdec_cli.doctor.hardware import FEATURES, Hardware
 from specdec_cli.doctor.places import Place
+from specdec_cli.doctor.workers import Worker
+from specdec_cli.llama.devices import Device
+from specdec_cli.llama.placement import Placement
 from specdec_cli.pairs.json import report_to_json
 
 
@@ -23,7 +26,8 @@ def to_json(found: Examination, findings: Sequence[Finding]) -> dict[str, Any]:
         "packages": dict(software.packages),
         "extras": {extra: dict(packages) for extra, packages in software.extras.items()},
         "llama_cpp": None if engine.build is None else asdict(engine.build),
-        "devices": [asdict(device) for device in engine.devices],
+        "devices": [_device(device) for device in found.devices],
+        "workers": [_worker(worker) for worker in found.workers],
         "machine": _machine(found.hardware),
         "places": {place.title: _place(place) for place in found.places},
         "pairs": {"known": pairs.known, "own": pairs.own, "default": pairs.default} if pairs.problem is None else None,
@@ -33,9 +37,27 @@ def to_json(found: Examination, findings: Sequence[Finding]) -> dict[str, Any]:
             "kept": [asdict(each) for each in kept.costs],
         },
         "pair": _checked(found.checked),
+        "placing": _plan(found.checked),
         "to_fix": [
             {"message": each.message, "way_out": each.way_out or None, "exit_code": each.exit_code} for each in findings
         ],
+    }
+
+
+def _device(device: Device) -> dict[str, Any]:
+    known = asdict(device)
+    del known["pointer"]
+    return known
+
+
+def _worker(worker: Worker) -> dict[str, Any]:
+    greeting, problem = worker.greeting, worker.problem
+    return {
+        "endpoint": worker.endpoint,
+        "protocol": worker.version or None,
+        "round_trip": None if greeting is None else greeting.round_trip,
+        "devices": [device.name for device in worker.devices],
+        "problem": None if problem is None else problem.message,
     }
 
 
@@ -53,3 +75,16 @@ def _place(place: Place) -> dict[str, Any]:
 
 def _checked(checked: Checked) -> dict[str, Any] | None:
     return None if checked.report is None else report_to_json(checked.report)
+
+
+def _plan(checked: Checked) -> dict[str, Any] | None:
+    plan, report = checked.plan, checked.report
+    if plan is None or report is None:
+        return None
+    return {"target": _placement(plan.target), "draft": None if report.draft is None else _placement(plan.draft)}
+
+
+def _placement(placement: Placement) -> dict[str, int]:
+    """How many layers, the output being one of them, each device holds; all others are on the CPU."""
+    held = zip(placement.devices, placement.split, strict=True)
+    return {device.name: int(count) for device, count in held if count}

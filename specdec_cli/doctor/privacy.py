@@ -6,14 +6,15 @@ It is applied to the whole report, so that no part of it can forget to. File nam
 from __future__ import annotations
 
 import getpass
+import ipaddress
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 HOME, USER, HOST, SECRET = "~", "<user>", "<host>", "<secret>"
 OF_NOBODY: Final = frozenset({"root", "user", "admin", "ubuntu", "debian", "runner", "home", "localhost", "local"})
@@ -22,17 +23,23 @@ NAMES_OF_SECRETS: Final = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|KEY", 
 LOOKS_SECRET: Final = re.compile(r"\b(?:hf|sk|gh[pousr]|xox[abp])[_-][A-Za-z0-9_-]{8,}|(?<=://)[^/\s@]+@")
 """Tokens by their usual beginnings, and names with passwords in addresses."""
 OTHER_HOMES: Final = re.compile(r"((?:^|(?<=[\s\"'=:(]))(?:/home|/Users|[A-Za-z]:\\Users)[/\\])[^/\\\s\"']+")
+ENDPOINTS: Final = re.compile(r"(?<![\w./\\-])(?!localhost:|127\.)[\w-]+(?:\.[\w-]+)*(?<!\.toml):(?=\d{3,5}(?!\w))")
+"""Machines that something listens on, as HOST:PORT."""
 SHORTEST_SECRET, SHORTEST_WORD = 6, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What to hide, each kind with its longest first; names are hidden in any case."""
+    """What to hide, each kind with its longest first; names are hidden in any case.
+
+    `workers` are hosts with what stands for each.
+    """
 
     homes: tuple[str, ...]
     users: tuple[str, ...]
     hosts: tuple[str, ...]
     secrets: tuple[str, ...]
+    workers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] = os.environ) -> Privacy:
@@ -52,11 +59,20 @@ class Privacy:
             secrets=_longest_first(each for each in secrets if len(each) >= SHORTEST_SECRET),
         )
 
+    def of_workers(self, endpoints: Iterable[str]) -> Self:
+        """Also the hosts of `endpoints`, which are told apart by numbers; loopback is everybody's and stays."""
+        hosts = dict.fromkeys(endpoint.rpartition(":")[0] for endpoint in endpoints)
+        named = [host for host in hosts if not _is_loopback(host)]
+        return replace(self, workers=tuple((host, f"<host {number}>") for number, host in enumerate(named, 1)))
+
     def hide(self, text: str) -> str:
         """`text` without any of it."""
         for secret in self.secrets:
             text = text.replace(secret, SECRET)
         text = LOOKS_SECRET.sub(lambda found: SECRET + ("@" if found[0].endswith("@") else ""), text)
+        for host, stand_in in self.workers:
+            text = re.sub(rf'(?<![\w.-]){re.escape(host)}(?=:\d)|(?<="){re.escape(host)}(?=")', stand_in, text)
+        text = ENDPOINTS.sub(f"{HOST}:", text)
         for home in self.homes:
             text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?![\w.-])", lambda _: HOME, text)
         text = OTHER_HOMES.sub(lambda found: found[1] + USER, text)
@@ -80,6 +96,13 @@ def _homes() -> list[Path]:
     with suppress(RuntimeError, OSError):
         return [Path.home(), Path.home().resolve()]
     return []
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _longest_first(texts: Any) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from specdec_cli.doctor.findings import Finding
 from specdec_cli.doctor.hardware import FEATURES, Hardware
 from specdec_cli.doctor.places import KeptCosts, Pairs, Place
 from specdec_cli.doctor.software import Software
+from specdec_cli.doctor.workers import Worker
 from specdec_cli.llama.devices import Device
 from specdec_cli.pairs.check import gigabytes
 from specdec_cli.pairs.words import to_report
+from specdec_cli.placing import in_words
 from specdec_cli.terminal import ONE_LINE
 
 MOST_COSTS: Final = 6
@@ -27,7 +29,7 @@ def to_text(found: Examination, findings: Sequence[Finding]) -> str:
     """The report."""
     blocks = [
         [*_software(found.software)],
-        [*_engine(found.engine), *_hardware(found.hardware)],
+        [*_engine(found.engine), *_devices(found.devices, found.workers), *_hardware(found.hardware)],
         [*map(_place, found.places), *_pairs(found.pairs), *_costs(found.kept)],
     ]
     text = "\n".join("".join(f"{line.translate(ONE_LINE).rstrip()}\n" for line in block) for block in blocks)
@@ -58,14 +60,32 @@ def _engine(engine: Engine) -> Iterator[str]:
     yield _line("llama.cpp", f"ggml {build.ggml or '?'}{commit}; backends {', '.join(build.backends)}")
     for backend, flags in build.features.items():
         yield _line("build", f"{backend}: {' '.join(flags)}")
-    for index, device in enumerate(engine.devices):
+
+
+def _devices(devices: Sequence[Device], workers: Sequence[Worker]) -> Iterator[str]:
+    for index, device in enumerate(devices):
         yield _line("" if index else "devices", _device(device))
+    for index, worker in enumerate(workers):
+        yield _line("" if index else "workers", f"{worker.endpoint}: {_worker(worker)}")
+
+
+def _worker(worker: Worker) -> str:
+    if worker.greeting is None:
+        return "cannot be used; why stands below"
+    unusable = "; cannot be used, why stands below" if worker.problem else ""
+    return f"protocol {worker.version}, round trip {_milliseconds(worker.greeting.round_trip)}{unusable}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds >= 0.01 else f"{1000 * seconds:.2f} ms"
 
 
 def _device(device: Device) -> str:
     if device.kind == "CPU":  # of which all memory is told to be free
         return f"{device.name}: {device.description}, {gigabytes(device.total)}"
     memory = f"{gigabytes(device.free)} of {gigabytes(device.total)} free"
+    if device.endpoint is not None:
+        return f"{device.name}: of worker {device.endpoint}, {memory}"
     return f"{device.name}: {device.description}, {device.kind} by {device.backend}, {memory}"
 
 
@@ -122,7 +142,19 @@ def _checked(checked: Checked) -> str:
         title = report.pair.name or "of files"
     else:
         title = "not looked at: llama.cpp does not load" if problem is None else problem.message
-    return f"{_line('pair', title.translate(ONE_LINE))}\n{'' if report is None else to_report(report)}"
+    lines = [_line("pair", title), *_plan(checked)]
+    pair, *plan = (f"{line.translate(ONE_LINE)}\n" for line in lines)
+    return "".join([pair, "" if report is None else to_report(report), *plan])
+
+
+def _plan(checked: Checked) -> Iterator[str]:
+    """Where the layers go, if they do not all go to the CPU."""
+    plan, report = checked.plan, checked.report
+    if plan is None or report is None or not (plan.target.used or plan.draft.used):
+        return
+    yield _line("layers", f"target: {in_words(plan.target)}")
+    if report.draft is not None:
+        yield _line("", f"draft: {in_words(plan.draft)}")
 
 
 def _findings(findings: Sequence[Finding]) -> str:

@@ -13,11 +13,11 @@ from specdec_cli.core.sampling.ranges import RANGES
 from specdec_cli.errors import UsageError
 from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS, RULES, DraftTokens
 from specdec_cli.llama.context_options import CACHE_TYPES, FLASH_ATTENTION
-from specdec_cli.settings import ModelSettings
+from specdec_cli.placing_keys import PLACING_KEYS, faults, to_placing
+from specdec_cli.settings import GpuLayers, ModelSettings
 
 LARGEST_CONTEXT: Final = 2**24
 LARGEST_SEED: Final = 2**64 - 1
-LARGEST_INT: Final = 2**31 - 1
 LARGEST_SCALE: Final = 100
 
 
@@ -51,15 +51,25 @@ class Sampling(TypedDict, total=False):
 class Loading(TypedDict, total=False):
     """How the models are loaded, by the names of the command line; what is left out is as there.
 
-    `lora` and `draft_lora` are files of adapters with their scales.
+    What places models on devices is as a models.toml has it, for target and draft apart. `lora` and `draft_lora` are
+    files of adapters with their scales.
     """
 
     threads: int
     draft_threads: int
     batch_size: int
     ctx_size: int
-    gpu_layers: int
-    draft_gpu_layers: int
+    rpc: str | Sequence[str]
+    device: str | Sequence[str]
+    draft_device: str | Sequence[str]
+    gpu_layers: GpuLayers
+    draft_gpu_layers: GpuLayers
+    tensor_split: Sequence[float]
+    draft_tensor_split: Sequence[float]
+    split_mode: str
+    draft_split_mode: str
+    main_gpu: int
+    draft_main_gpu: int
     flash_attn: str
     cache_type_k: str
     cache_type_v: str
@@ -73,8 +83,6 @@ COUNTS: Final = {
     "draft_threads": (1, MOST_THREADS),
     "batch_size": (1, LARGEST_BATCH),
     "ctx_size": (0, LARGEST_CONTEXT),
-    "gpu_layers": (-1, LARGEST_INT),
-    "draft_gpu_layers": (-1, LARGEST_INT),
 }
 WORDS: Final = {"flash_attn": FLASH_ATTENTION, "cache_type_k": CACHE_TYPES, "cache_type_v": CACHE_TYPES}
 
@@ -85,14 +93,23 @@ def to_settings(given: Mapping[str, Any]) -> ModelSettings:
     Raises:
         UsageError: a name is not one of `Loading`, or a value is out of range.
     """
-    _check_names(given, [each.name for each in fields(ModelSettings)])
+    _check_names(given, [each.name for each in fields(ModelSettings) if each.name != "placing"] + [*PLACING_KEYS])
     for name, (low, high) in COUNTS.items():
         _check_count(name, given.get(name), low, high)
     for name, words in WORDS.items():
         if given.get(name, "f16" if words is CACHE_TYPES else "auto") not in words:
             raise UsageError(f"{name} {given[name]} is not one of {', '.join(words)}")
+    places = {name: _to_plain(value) for name, value in given.items() if name in PLACING_KEYS}
+    for name, complaint in faults(places):
+        raise UsageError(f"{name} {given[name]} {complaint}")
     adapters = {name: _to_adapters(name, given[name]) for name in ("lora", "draft_lora") if name in given}
-    return ModelSettings(**{**given, **adapters})
+    others = {name: value for name, value in given.items() if name not in PLACING_KEYS}
+    return ModelSettings(placing=to_placing(places), **{**others, **adapters})
+
+
+def _to_plain(value: Any) -> Any:
+    """A sequence as a models.toml has it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def to_chain_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from specdec_cli.llama.cache_file import Saved
 from specdec_cli.llama.context_options import ContextOptions, to_params
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
+from specdec_cli.llama.losses import explain_refusal
 from specdec_cli.llama.snapshots import MOST_OWED, Snapshots
 from specdec_cli.llama.weights import Weights
 
@@ -40,6 +41,7 @@ class Context:
         self.tokens: list[int] = []
         self.options = options
         self.size = options.size
+        self.is_remote = weights.placement.is_remote
         self._weights = weights
         self._interrupt = interrupt
         self._prompt_batch = options.batch
@@ -85,11 +87,10 @@ class Context:
         with during(self._task):
             context = llama().llama_init_from_model(self._weights.model, params)
         if not context:
-            reason = log_errors() or "there may not be enough memory"
-            raise ModelError(
-                f"no context of {options.size} tokens for {self._weights.role} {self._weights.path}: {reason}",
-                hint="try a smaller --ctx-size, or other --cache-type-k/v and --flash-attn",
-            )
+            said = log_errors() or "there may not be enough memory"
+            reason, hint = explain_refusal(said, "try a smaller --ctx-size, or other --cache-type-k/v and --flash-attn")
+            task = f"no context of {options.size} tokens for {self._weights.role} {self._weights.path}"
+            raise ModelError(f"{task}: {reason}", hint=hint)
         return context
 
     @property
@@ -122,8 +123,8 @@ class Context:
             rest = len(tokens) - start
             count = rest if rest <= limit else min(limit, rest - rows)
             self._evaluate(tokens[start : start + count], rows if count == rest else 0)
+            llama().llama_synchronize(self._context)
             start += count
-        llama().llama_synchronize(self._context)
         return self._rows(count - rows, rows) if rows else ()
 
     def _with_owed(self, tokens: Sequence[int], rows: int) -> Sequence[int]:
@@ -145,8 +146,10 @@ class Context:
         self._tokens[:count] = tokens
         held = self.length if self._snapshots is None else self._snapshots.held
         self._positions[:count] = range(held, held + count)
-        self._wanted[: count - rows] = 0
-        self._wanted[count - rows : count] = 1
+        # ggml waits for a worker only where it reads from it, and what is not waited for cannot be timed or stopped
+        read = max(rows, int(self.is_remote))
+        self._wanted[: count - read] = 0
+        self._wanted[count - read : count] = 1
         self._batch.n_tokens = count
         clear_log()
         try:
@@ -164,10 +167,10 @@ class Context:
         self._recover(tokens)
         if status == ABORTED:
             raise KeyboardInterrupt
-        raise ModelError(
-            f"{self._weights.role} {self._weights.path} failed while evaluating: {log_errors() or f'code {status}'}",
-            hint="there may not be enough memory; try a smaller --ctx-size or --batch-size",
+        reason, hint = explain_refusal(
+            log_errors() or f"code {status}", "there may not be enough memory; try a smaller --ctx-size or --batch-size"
         )
+        raise ModelError(f"{self._weights.role} {self._weights.path} failed while evaluating: {reason}", hint=hint)
 
     def _recover(self, tokens: Sequence[int]) -> None:
         """After a pass over `tokens` that was broken off: llama.cpp takes rows back, but not what it did to a state."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from specdec_cli.llama.library import ggml, llama
 
-GPU_TYPES = (1, 2)
-"""GGML_BACKEND_DEVICE_TYPE_GPU and _IGPU."""
 KINDS: Final = ("CPU", "GPU", "integrated GPU", "accelerator")
 """What ggml's types of devices are, in their order."""
 CGROUPS: Final = Path("/sys/fs/cgroup")
@@ -23,7 +21,8 @@ OWN_CGROUP: Final = Path("/proc/self/cgroup")
 class Device:
     """A device with its `kind`, one of `KINDS`, the backend that drives it, and its bytes of memory.
 
-    Of a CPU all memory is told to be free, except on Windows.
+    Of a CPU all memory is told to be free, except on Windows. `endpoint` is the worker that lends it, None for a local
+    one; `pointer` is ggml's.
     """
 
     name: str
@@ -32,6 +31,8 @@ class Device:
     backend: str
     free: int
     total: int
+    endpoint: str | None = None
+    pointer: int = field(default=0, repr=False, compare=False)
 
 
 def usable_cpus() -> int:
@@ -47,17 +48,6 @@ def cpu_quota() -> float | None:
     return min(quotas, default=None)
 
 
-def gpu_names() -> list[str]:
-    """Names of the accelerators that layers can be put on, such as `CUDA0` or `Metal`; empty without one."""
-    if not llama().llama_supports_gpu_offload():
-        return []
-    device = ggml("ggml_backend_dev_get", ctypes.c_void_p, (ctypes.c_size_t,))
-    name = ggml("ggml_backend_dev_name", ctypes.c_char_p, (ctypes.c_void_p,))
-    kind = ggml("ggml_backend_dev_type", ctypes.c_int, (ctypes.c_void_p,))
-    devices = [device(index) for index in range(ggml("ggml_backend_dev_count", ctypes.c_size_t)())]
-    return [name(each).decode() for each in devices if kind(each) in GPU_TYPES]
-
-
 def devices() -> list[Device]:
     """All devices, with the memory that each has free now.
 
@@ -66,10 +56,11 @@ def devices() -> list[Device]:
     """
     llama()
     device = ggml("ggml_backend_dev_get", ctypes.c_void_p, (ctypes.c_size_t,))
-    return [_describe(device(index)) for index in range(ggml("ggml_backend_dev_count", ctypes.c_size_t)())]
+    return [describe(device(index)) for index in range(ggml("ggml_backend_dev_count", ctypes.c_size_t)())]
 
 
-def _describe(device: int) -> Device:
+def describe(device: int, endpoint: str | None = None) -> Device:
+    """The device behind ggml's pointer, lent by the worker at `endpoint` if that is given."""
     kind = ggml("ggml_backend_dev_type", ctypes.c_int, (ctypes.c_void_p,))(device)
     registry = ggml("ggml_backend_dev_backend_reg", ctypes.c_void_p, (ctypes.c_void_p,))(device)
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
@@ -83,6 +74,8 @@ def _describe(device: int) -> Device:
         backend=_text("ggml_backend_reg_name", registry),
         free=free.value,
         total=total.value,
+        endpoint=endpoint,
+        pointer=device,
     )
 
 

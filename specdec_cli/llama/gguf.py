@@ -36,6 +36,8 @@ NO_WEIGHTS: Final = {9: "Q8_1", 15: "Q8_K", 24: "I8", 25: "I16", 26: "I32", 27: 
 INDEXES: Final = b"tid2eid"
 """In the name of a tensor that is looked up in, not multiplied with; it is I32."""
 LARGEST_CONTEXT: Final = 2**31 - 1
+MOST_LAYERS: Final = 512
+"""LLAMA_MAX_LAYERS."""
 
 
 def read_vocabulary(path: Path, role: str) -> Vocabulary:
@@ -82,6 +84,12 @@ def tensor_names(context: int) -> list[str]:
     name = ggml("gguf_get_tensor_name", ctypes.c_char_p, (ctypes.c_void_p, ctypes.c_int64))
     count = ggml("gguf_get_n_tensors", ctypes.c_int64, (ctypes.c_void_p,))(context)
     return [name(context, index).decode("utf-8", "replace") for index in range(count)]
+
+
+def tensor_sizes(context: int) -> dict[str, int]:
+    """The bytes of all tensors, by their names."""
+    size = ggml("gguf_get_tensor_size", ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_int64))
+    return {name: size(context, index) for index, name in enumerate(tensor_names(context))}
 
 
 def to_vocabulary(values: Values, path: Path, role: str) -> Vocabulary:
@@ -206,6 +214,9 @@ def _check_kind(values: Values, path: Path, role: str) -> None:
     trained = values.number(f"{architecture}.context_length")
     if trained is not None and not 0 < trained <= LARGEST_CONTEXT:
         raise ModelError(f"{role} {path} is damaged: a context length of {trained}", hint="fetch the file again")
+    layers = next(iter(values.numbers(f"{architecture}.block_count")), 0)
+    if not 0 <= layers <= MOST_LAYERS:
+        raise ModelError(f"{role} {path} has {layers} layers: llama.cpp takes 0..{MOST_LAYERS}", hint="fetch it again")
 
 
 def _check_types(context: int, path: Path, role: str) -> None:

@@ -10,6 +10,9 @@ operations of a pass; `strlen` of a buffer that holds "" or "\\x01" is a ready-m
 type that answers 0 or 1. While the main thread is inside llama.cpp no Python handler can run there, so a
 thread waits for the signal on its wake-up descriptor. A process has one handler: several interrupts may be
 entered, and left in any order, and Ctrl-C raises the flags of all of them.
+
+Nothing looks at the flag while llama.cpp waits for a worker. A second Ctrl-C then breaks the connections to all of
+them, which ends the program with its last words: one that hangs would otherwise be waited for without end.
 """
 
 from __future__ import annotations
@@ -19,10 +22,15 @@ import signal
 import socket
 import sys
 import threading
+import time
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Final
 
 from specdec_cli.llama.library import llama
+from specdec_cli.llama.workers import break_connections
+
+AGAIN: Final = 1.0
+"""Seconds after which a Ctrl-C is another one: whoever started the program may pass the first one on."""
 
 
 class Interrupt:
@@ -70,6 +78,7 @@ class _Handler:
         self._previous: Any = None
         self._previous_wakeup = -1
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self._heard = 0.0
 
     def enter(self, interrupt: Interrupt) -> None:
         self.entered.append(interrupt)  # first, and last to go: no Ctrl-C comes to a handler that knows nobody
@@ -101,8 +110,16 @@ class _Handler:
         with wakeups:
             while received := wakeups.recv(1):
                 if received[0] == signal.SIGINT:
-                    for each in list(self.entered):
-                        each.flag[0] = b"\x01"
+                    self._hear(list(self.entered))
+
+    def _hear(self, entered: list[Interrupt]) -> None:
+        """Raise the flags; that they are, and the main thread knows nothing of it, means that C code waits."""
+        if not all(each.raised and not each.pressed for each in entered):
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > AGAIN:
+            break_connections()
+        for each in entered:
+            each.flag[0] = b"\x01"
 
 
 _handler = _Handler()

@@ -1,7 +1,7 @@
 """The llama.cpp library itself: importing it, its log, and the last line of defence against its assertions.
 
-What it gives up on cannot be caught: a failed assertion, or an exception that C++ throws through a C call.
-Either ends this process, but not before the handler of `on_abort` could say so in one line.
+What it gives up on cannot be caught: a failed assertion, an exception that C++ throws through a C call, or a worker
+that is lost. Each ends this process, but not before the handler of `on_abort` could say so in one line.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import ctypes
 import os
 import re
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from specdec_cli.errors import ModelError
+from specdec_cli.errors import EXIT_MODEL, ModelError
 
 ERROR, CONTINUED = 4, 5
 """Levels of ggml's log."""
@@ -41,7 +42,8 @@ class Build:
 
 _log: deque[tuple[int, str]] = deque(maxlen=KEPT_LINES)
 _sink: Callable[[str], object] | None = None
-_on_abort: Callable[[str], None] | None = None
+_on_abort: Callable[[str], int | None] | None = None
+_giving_up = threading.RLock()
 _task = ""
 
 
@@ -128,8 +130,13 @@ def show_log(sink: Callable[[str], object] | None) -> None:
     _sink = sink
 
 
-def on_abort(handler: Callable[[str], None] | None) -> None:
-    """Call `handler` with the message of a failed assertion in C, just before the process would die."""
+def on_abort(handler: Callable[[str], int | None] | None) -> None:
+    """Call `handler` with what C code says as it gives up; then this process ends with the code it returns, or 3.
+
+    It may run in any thread, while the main one waits inside C for ever: it must not wait for that. Without a handler
+    a line on stderr says so. A program that calls us from its own Python ends too: what its streams hold is written,
+    but no `finally` and no exit handler runs, for C code would not return to it.
+    """
     global _on_abort
     _on_abort = handler
 
@@ -194,12 +201,23 @@ def _report_exception() -> None:
 
 
 def _give_up(reason: str) -> None:
-    message = f"{_task}: {reason}" if _task else reason
-    if _on_abort is None:
-        sys.stderr.write(f"llama.cpp stopped: {message}\n")
-        sys.stderr.flush()
-    else:
-        _on_abort(message)
+    """End this process instead of letting C abort it; a second thread that gives up too waits here for that."""
+    global _on_abort
+    code: int | None = None
+    with _giving_up:
+        message = f"{_task}: {reason}" if _task else reason
+        say, _on_abort = _on_abort or _say, None  # should C give up on what the handler does, that is the end
+        try:
+            code = say(message)
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):  # closed, or nobody reads it
+                    stream.flush()
+        finally:
+            os._exit(EXIT_MODEL if code is None else code)
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"llama.cpp stopped: {message}\n")
 
 
 _ABORT_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_char_p)

@@ -11,9 +11,10 @@ from typing import Any
 
 from specdec_cli.errors import ModelError
 from specdec_cli.llama.adapters import Adapter, load_adapter
-from specdec_cli.llama.devices import gpu_names
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
+from specdec_cli.llama.losses import explain_refusal
+from specdec_cli.llama.placement import Placement, place
 
 Progress = Callable[[float], None]
 
@@ -26,7 +27,7 @@ class Weights:
     role: str
     model: Any
     vocab: Any
-    gpu_layers: int
+    placement: Placement
     adapters: list[Adapter] = field(default_factory=list)
 
     @property
@@ -53,10 +54,8 @@ class Weights:
 
     @property
     def backend(self) -> str:
-        """Where its layers may be: `CPU`, the names of the accelerators, or both if only some layers were asked for."""
-        names = gpu_names() if self.gpu_layers else []
-        some = 0 <= self.gpu_layers <= llama().llama_model_n_layer(self.model)
-        return "+".join([*(["CPU"] if some or not names else []), *names])
+        """Where its layers are: `CPU`, names of devices, or both."""
+        return self.placement.name
 
     @property
     def can_roll_back(self) -> bool:
@@ -75,12 +74,12 @@ def load_weights(
     path: Path,
     role: str,
     *,
-    gpu_layers: int | None,
+    placement: Placement,
     interrupt: Interrupt,
     on_progress: Progress,
     lora: Sequence[tuple[Path, float]] = (),
 ) -> Weights:
-    """Load `path` as `role`; `on_progress` is called with the loaded share, 0..1. None for all layers on a GPU.
+    """Load `path` as `role`; `on_progress` is called with the loaded share, 0..1.
 
     `lora` are adapters, each with its scale, that every context on the weights will apply.
 
@@ -98,20 +97,21 @@ def load_weights(
 
     progress = llama().llama_progress_callback(report)
     params = llama().llama_model_default_params()
-    layers = gpu_layers if gpu_layers is not None else -1
-    params.n_gpu_layers = layers if gpu_names() else 0
+    held = place(params, placement)
     params.progress_callback = progress
     clear_log()
     with during(f"loading {role} {path}"):
         model = llama().llama_model_load_from_file(os.fsencode(path), params)
+    del held
     if interrupt.raised:
         if model:
             llama().llama_model_free(model)
         raise KeyboardInterrupt
     if not model:
-        reason = log_errors() or "llama.cpp does not say why"
-        raise ModelError(f"{role} {path} does not load: {reason}", hint="--verbose shows llama.cpp's whole log")
-    weights = Weights(path, role, model, llama().llama_model_get_vocab(model), params.n_gpu_layers)
+        said = log_errors() or "llama.cpp does not say why"
+        reason, hint = explain_refusal(said, "--verbose shows llama.cpp's whole log")
+        raise ModelError(f"{role} {path} does not load: {reason}", hint=hint)
+    weights = Weights(path, role, model, llama().llama_model_get_vocab(model), placement)
     try:
         _check_decoder(weights)
         weights.adapters += [load_adapter(model, each, scale, role) for each, scale in lora]

@@ -24,11 +24,15 @@ from specdec_cli.vocabulary import Vocabulary, find_overlap, first_difference
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What a session would be asked for: `size` tokens of context (None: 4096, 0: all trained), and types of caches."""
+    """What a session would be asked for: `size` tokens of context (None: 4096, 0: all trained), and types of caches.
+
+    `lent` are the bytes that workers of the pair have free, None if nobody asked them.
+    """
 
     size: int | None = None
     keys: str = "f16"
     values: str = "f16"
+    lent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +90,16 @@ def check_pair(pair: Pair, options: CheckOptions) -> Report:
     if useless := _useless_files(pair, target.description.vocabulary):
         obstacle, way_out = useless[0], "check the path, or take another -d"
     machine, needed = memory(), target.memory + (draft.memory if draft else 0)
-    if not obstacle and machine is not None and needed > machine:
+    is_known = machine is not None and (options.lent is not None or not pair.placing.rpc)
+    if not obstacle and is_known and machine is not None and needed > machine + (options.lent or 0):
         caches = target.cache + (draft.cache if draft else 0)
-        obstacle = f"it needs {gigabytes(needed)} of memory and this machine has {gigabytes(machine)}"
+        lent = f", its workers {gigabytes(options.lent)} free" if options.lent else ""
+        obstacle = f"it needs {gigabytes(needed)} of memory and this machine has {gigabytes(machine)}{lent}"
         way_out = (
             f"caches are {gigabytes(caches)} of it: a smaller --ctx-size or --cache-type-k q8_0; else smaller files"
         )
-    return Report(pair, target, draft, agreement, machine, obstacle, way_out, tuple(_remarks(target, draft)))
+    remarks = (*_remarks(target, draft), *(_remarks_on_workers(pair) if options.lent is None else []))
+    return Report(pair, target, draft, agreement, machine, obstacle, way_out, remarks)
 
 
 def gigabytes(count: int) -> str:
@@ -161,6 +168,13 @@ def _agree(target: Need, draft: Need | None) -> tuple[Agreement | None, str, str
     except ModelError as error:
         return Agreement(difference, 0.0), error.message, error.hint
     return Agreement(difference, shared), "", "a draft of the target's family would have more of its guesses kept"
+
+
+def _remarks_on_workers(pair: Pair) -> list[str]:
+    """They are not asked here: a check needs no network."""
+    if not pair.placing.rpc:
+        return []
+    return [f"layers go to {', '.join(pair.placing.rpc)}: specdec doctor says whether there is room"]
 
 
 def _remarks(target: Need, draft: Need | None) -> list[str]:

@@ -21,8 +21,9 @@ from specdec_cli.catalog import (
 )
 from specdec_cli.llama.machine import memory
 from specdec_cli.pair_list import Catalog, own_table, read_catalog
+from specdec_cli.placing_keys import PLACING_KEYS
 
-SETTINGS: Final = ("rule", "draft_temperature", "threads", "draft_threads", "batch_size")
+SETTINGS: Final = ("rule", "draft_temperature", "threads", "draft_threads", "batch_size", *PLACING_KEYS)
 """What a pair may say of how it runs besides the draft length."""
 SHARE_ON_TOP: Final = 0.1
 BYTES_ON_TOP: Final = 500_000_000
@@ -87,9 +88,11 @@ class Entry:
 
     @property
     def fits(self) -> bool | None:
-        """Whether it can run in this machine's memory, roughly; None if that is not known."""
+        """Whether it can run in this machine's memory, roughly; None if that is not known, as of workers' memory."""
         machine, size = memory(), self.size
-        return None if machine is None or size is None else size * (1 + SHARE_ON_TOP) + BYTES_ON_TOP <= machine
+        if machine is None or size is None or self.settings.get("rpc"):
+            return None
+        return size * (1 + SHARE_ON_TOP) + BYTES_ON_TOP <= machine
 
 
 def list_entries(config: Path | None) -> list[Entry]:

@@ -30,18 +30,24 @@ def as_it_holds_here(pair: Pair, notice: Callable[[str], object]) -> Pair:
 
 
 def to_settings(given: ModelSettings, pair: Pair) -> ModelSettings:
-    """What holds: what is `given`, else what the pair says, else the defaults.
+    """What holds: what is `given`, else what the pair says, else the defaults, but for threads of the draft.
 
     The pair's threads of the draft belong to its threads of the target: other ones are for both.
     """
     of_draft = pair.draft_threads if given.threads is None else None
-    threads = given.threads or pair.threads or usable_cpus()
     return replace(
         given,
-        threads=threads,
-        draft_threads=given.draft_threads or of_draft or threads,
+        threads=given.threads or pair.threads or usable_cpus(),
+        draft_threads=given.draft_threads or of_draft,
         batch_size=given.batch_size or pair.batch_size or DEFAULT_BATCH,
+        placing=given.placing.over(pair.placing),
     )
+
+
+def with_draft_threads(settings: ModelSettings, *, shares_cpu: bool) -> ModelSettings:
+    """`settings`, where the draft has as many threads as the target if they take turns on the CPU, else all CPUs."""
+    default = settings.threads if shares_cpu else usable_cpus()
+    return replace(settings, draft_threads=settings.draft_threads or default)
 
 
 def to_defaults(pair: Pair) -> dict[str, Any]:

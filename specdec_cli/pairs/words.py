@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from specdec_cli.pairs.check import Need, Report, gigabytes
 from specdec_cli.pairs.entries import Entry, ModelFile, label
+from specdec_cli.placing_keys import PLACING_KEYS
 from specdec_cli.terminal import ONE_LINE
 
 UNKNOWN: Final = "?"
@@ -94,9 +95,16 @@ def _setting_lines(entry: Entry) -> Iterator[str]:
         yield _line("threads", ", ".join(threads))
     if "batch_size" in settings:
         yield _line("batch", f"{settings['batch_size']} prompt tokens in a pass")
+    placing = [f"{key} {_listed(settings[key])}" for key in PLACING_KEYS if key in settings]
+    if placing:
+        yield _line("devices", ", ".join(placing))
     if tuned:
         yield _line("tuned", f"{tuned.get('date', UNKNOWN)} on {tuned.get('machine', UNKNOWN)}")
         yield from (_line("", each) for each in _measured(tuned))
+
+
+def _listed(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _measured(tuned: Mapping[str, Any]) -> Iterator[str]:

@@ -14,7 +14,8 @@ from specdec_cli.limits import DEFAULT_RULE
 from specdec_cli.pair_list import own_table, read_catalog
 from specdec_cli.pairs.new import to_entry
 from specdec_cli.pairs.writing import add_pair
-from specdec_cli.settings import DEFAULT_BATCH
+from specdec_cli.placing_keys import to_placing_keys
+from specdec_cli.settings import DEFAULT_BATCH, Placing
 from specdec_cli.tune.finding import Finding
 from specdec_cli.tune.setting import Chain, to_words, whole
 
@@ -24,10 +25,13 @@ DIGITS: Final = 3
 """Behind the point: what was measured is not known better."""
 
 
-def to_keys(finding: Finding, own: Chain, usable_cpus: int, *, date: str, machine: str) -> dict[str, Any]:
+def to_keys(
+    finding: Finding, own: Chain, usable_cpus: int, placing: Placing, *, date: str, machine: str
+) -> dict[str, Any]:
     """The keys of a pair that `finding` changes; None takes one out, since the default is best.
 
-    `own` are the drafters that the pair has now. A pair that had better not draft keeps them.
+    `own` are the drafters that the pair has now. A pair that had better not draft keeps them. It was measured with the
+    models where `placing` puts them.
     """
     setting, drafts = finding.setting, finding.verdict == "speculate"
     temperature = setting.draft_temperature
@@ -39,6 +43,7 @@ def to_keys(finding: Finding, own: Chain, usable_cpus: int, *, date: str, machin
         "threads": _unless(usable_cpus, setting.threads),
         "draft_threads": _unless(setting.threads, setting.draft_threads),
         "batch_size": _unless(DEFAULT_BATCH, setting.batch_size),
+        **to_placing_keys(placing),
         "tuned": _to_tuned(finding, date, machine),
     }
 

@@ -67,7 +67,7 @@ def tune(order: Order, terminal: Terminal, *, clock: Clock = time.monotonic) -> 
     """
     budget, status = Budget(clock, clock() + order.time_limit), StatusLine(terminal, hidden=order.verbose)
     library.show_log(terminal.log if order.verbose else None)
-    bare = Pair(order.pair.target, order.pair.draft, name=order.pair.name)
+    bare = Pair(order.pair.target, order.pair.draft, name=order.pair.name, placing=order.pair.placing)
     with last_words(terminal, status), open_session(bare, order.settings, status) as session:
 
         def tell(stage: str, left: float) -> None:
@@ -96,7 +96,8 @@ def _tell_and_keep(order: Order, finding: Finding, terminal: Terminal) -> None:
     machine, today = this_machine(), datetime.date.today().isoformat()
     keys = None
     if finding.verdict != "undecided":
-        keys = to_keys(finding, order.pair.drafters, usable_cpus(), date=today, machine=machine)
+        placing = order.settings.placing.over(order.pair.placing)
+        keys = to_keys(finding, order.pair.drafters, usable_cpus(), placing, date=today, machine=machine)
     place = order.place if keys is not None else None
     failure = None if place is None or keys is None or order.dry_run else _save(place, keys)
     saved = place is not None and failure is None and not order.dry_run

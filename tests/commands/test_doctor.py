@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 import io
 import platform
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,14 @@ import pytest
 from specdec_cli.cli import run
 from specdec_cli.doctor import engine as doctor_engine
 from specdec_cli.doctor import examination as doctor_examination
+from specdec_cli.doctor import workers as doctor_workers
 from specdec_cli.doctor.engine import Engine
 from specdec_cli.doctor.hardware import Hardware
+from specdec_cli.errors import ModelError
+from specdec_cli.llama.greeting import Greeting
 from tests.commands.test_generate import Outcome
 from tests.toy_gguf import attention_toy
+from tests.worker_process import WorkerProcess, free_port
 
 TOKEN = "hf_AbCdEfGhIjKlMnOpQrStUvWx"
 OWN = """\
@@ -55,6 +60,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     attention_toy(3.0).write(folder / "target.gguf")
     attention_toy(2.0).write(folder / "draft.gguf")
     return home
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WorkerProcess]:
+    """A worker that lends a CPU."""
+    with WorkerProcess() as process:
+        yield process
 
 
 @pytest.fixture
@@ -190,6 +202,26 @@ def test_advice_alone_is_exit_0(doctor: Doctor, monkeypatch: pytest.MonkeyPatch)
     assert "2. this process gets the time of 2 CPUs" in outcome.out
 
 
+def test_what_workers_lend_counts_as_memory_and_too_little_is_exit_3(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lend(free: int) -> None:
+        monkeypatch.setattr(doctor_workers, "greet", lambda each: Greeting(each, (7, 0, 0), 0.001, ((free, free),)))
+
+    monkeypatch.setattr(doctor_workers, "protocol_version", lambda: (7, 0, 0))
+    tiny = Hardware("a CPU", 8, 8, None, None, 10**6, 10**6, "")
+    monkeypatch.setattr(doctor_examination, "read_hardware", lambda **_: tiny)
+    monkeypatch.setattr("specdec_cli.pairs.check.memory", lambda: 10**6)
+    assert doctor().code == 3
+    lend(10**9)
+    outcome = doctor("--rpc", "127.0.0.1")
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "Nothing to fix.")
+    lend(10**6)
+    outcome = doctor("--rpc", "127.0.0.1")
+    assert outcome.code == 3
+    assert "1. the pair cannot run: it needs 3 MB of memory and this machine has 1 MB, its workers 1 MB" in outcome.out
+
+
 def test_json_has_all_of_it_in_numbers(doctor: Doctor) -> None:
     report = doctor("toys", "--json").json
     assert set(report) == {
@@ -200,13 +232,17 @@ def test_json_has_all_of_it_in_numbers(doctor: Doctor) -> None:
         "extras",
         "llama_cpp",
         "devices",
+        "workers",
         "machine",
         "places",
         "pairs",
         "costs",
         "pair",
+        "placing",
         "to_fix",
     }
+    assert (report["workers"], report["placing"]) == ([], {"target": {}, "draft": {}})
+    assert set(report["devices"][0]) == {"name", "description", "kind", "backend", "free", "total", "endpoint"}
     assert report["places"]["config"] == {
         "path": "~/.config/specdec/models.toml",
         "exists": True,
@@ -216,6 +252,72 @@ def test_json_has_all_of_it_in_numbers(doctor: Doctor) -> None:
     assert report["devices"][0]["kind"] == "CPU"
     assert report["machine"]["memory"] == 10**10
     assert (report["pair"]["pair"], report["pair"]["runs"], report["to_fix"]) == ("toys", True, [])
+
+
+def test_workers_are_told_with_their_devices_and_the_layers_that_would_go_there(
+    doctor: Doctor, worker: WorkerProcess
+) -> None:
+    outcome = doctor("toys", "--rpc", worker.endpoint)
+    lines = outcome.out.splitlines()
+    assert (outcome.code, outcome.err, lines[-1]) == (0, "", "Nothing to fix.")
+    assert any(re.fullmatch(rf" +RPC0: of worker {worker.endpoint}, .+ GB of .+ GB free", line) for line in lines)
+    assert any(
+        re.fullmatch(rf"workers   {worker.endpoint}: protocol 7\.[\d.]+, round trip .+ ms", line) for line in lines
+    )
+    layers = lines.index(f"layers    target: 3 of 3 layers on RPC0 ({worker.endpoint})")
+    assert lines[layers - 1 : layers + 2 : 2] == ["verdict   can run", "          draft: on the CPU"]
+    assert "layers    " not in doctor("toys").out
+
+
+def test_workers_and_layers_are_in_json_too(doctor: Doctor, worker: WorkerProcess) -> None:
+    report = doctor("toys", "--rpc", worker.endpoint, "--gpu-layers", "2", "--draft-device", "RPC0", "--json").json
+    assert report["placing"] == {"target": {"RPC0": 2}, "draft": {"RPC0": 3}}
+    (told,) = report["workers"]
+    assert (told["endpoint"], told["devices"], told["problem"]) == (worker.endpoint, ["RPC0"], None)
+    assert told["protocol"].startswith("7.")
+    assert 0 < told["round_trip"] < 5
+    device = report["devices"][-1]
+    assert (device["name"], device["endpoint"], device["backend"]) == ("RPC0", worker.endpoint, "RPC")
+
+
+def test_the_workers_of_a_pair_are_asked_unless_others_are_named(
+    doctor: Doctor, home: Path, worker: WorkerProcess
+) -> None:
+    config = home / ".config" / "specdec" / "models.toml"
+    config.write_text(OWN.replace('draft = "draft.gguf"\n', f'draft = "draft.gguf"\nrpc = ["{worker.endpoint}"]\n'))
+    assert f"workers   {worker.endpoint}: protocol" in doctor("toys").out
+    assert "workers   " not in doctor("toys", "--rpc", "none").out
+
+
+def test_a_worker_that_is_not_there_is_exit_3_and_all_else_is_told(doctor: Doctor, worker: WorkerProcess) -> None:
+    absent = f"127.0.0.1:{free_port()}"
+    outcome = doctor("toys", "--rpc", f"{absent},{worker.endpoint}")
+    lines = outcome.out.splitlines()
+    assert (outcome.code, outcome.err) == (3, "")
+    assert f"workers   {absent}: cannot be used; why stands below" in lines
+    assert any(line.startswith(f"          {worker.endpoint}: protocol 7.") for line in lines)
+    assert "verdict   can run" in lines
+    assert f"1. worker {absent}: nothing listens there" in lines
+    assert "layers    " not in outcome.out
+
+
+def test_a_device_that_is_not_there_is_exit_2_and_the_pair_is_still_told(doctor: Doctor) -> None:
+    outcome = doctor("toys", "--device", "CUDA7")
+    assert (outcome.code, outcome.err) == (2, "")
+    assert "verdict   can run" in outcome.out
+    assert "1. --device CUDA7 is no device here" in outcome.out
+
+
+def test_hosts_of_workers_are_hidden_and_loopback_is_not(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(endpoint: str) -> Greeting:
+        raise ModelError(f"worker {endpoint} cannot be reached: no answer", hint="is it up?")
+
+    monkeypatch.setattr(doctor_workers, "greet", silent)
+    hosts = ["gpu-box.example", "10.1.2.3", "localhost"]
+    for more in ([], ["--json"]):
+        out = doctor("toys", "--rpc", ",".join(hosts), *more).out
+        assert [host for host in hosts if host in out] == ["localhost"]
+        assert "worker <host 2>:50052 cannot be reached: no answer" in out
 
 
 def test_what_a_file_says_of_itself_stays_on_its_line(doctor: Doctor, home: Path) -> None:

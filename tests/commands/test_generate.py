@@ -16,6 +16,7 @@ import pytest
 
 from specdec_cli import loading
 from specdec_cli.cli import run
+from specdec_cli.placing_keys import PLACING_KEYS
 from tests.pty_process import PtyProcess, wrapped
 from tests.toy_gguf import EOS, FIRST_EXTRA, memoryless_toy
 
@@ -126,7 +127,7 @@ def test_json_holds_the_text_the_reason_and_all_that_repeats_the_run(
     assert settings.items() >= {"draft_tokens": 3, "system": "s", "raw": False, "stop": ["never"]}.items()
     assert settings.items() >= {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}.items()
     assert settings.keys() >= {"max_tokens", "ctx_size", "threads", "draft_threads", "batch_size", "gpu_layers"}
-    assert settings.keys() >= {"draft_gpu_layers", "flash_attn", "cache_type_k", "cache_type_v"}
+    assert settings.keys() >= {"draft_gpu_layers", "flash_attn", "cache_type_k", "cache_type_v", *PLACING_KEYS}
     assert set(answer["stats"]["seconds"]) == {"load", "prompt", "draft", "verify", "sample", "total"}
 
 
@@ -193,12 +194,12 @@ def test_a_blank_prompt_is_a_usage_error(stdin: bytes, generate: Generate, targe
     )
 
 
-def test_gpu_layers_without_a_gpu_are_one_notice_a_model(generate: Generate, target: Path) -> None:
+def test_gpu_layers_without_a_gpu_are_one_notice(generate: Generate, target: Path) -> None:
     outcome = generate("prompt", "-m", target, "-d", "none", "--gpu-layers", 99, "--stats")
     if "on CPU" not in outcome.err:
         pytest.skip("there is a GPU here")
     assert outcome.code == 0
-    assert outcome.err.startswith("note: no GPU that llama.cpp can use: the target runs on the CPU\n")
+    assert outcome.err.startswith("note: no GPU that llama.cpp can use: --gpu-layers has no effect\n")
     assert outcome.err.count("\n") == 2
 
 

@@ -16,6 +16,7 @@ from specdec_cli.errors import ModelError
 from specdec_cli.pairs import check as pair_check
 from specdec_cli.pairs import entries as pair_entries
 from specdec_cli.pairs import pulling as pair_pulling
+from specdec_cli.placing_keys import PLACING_KEYS
 from tests.commands.test_generate import Outcome
 from tests.pty_process import PtyProcess
 from tests.toy_gguf import attention_toy
@@ -148,6 +149,7 @@ def test_list_as_json_says_all_with_null_for_what_is_not_known(models: Models, h
         "drafters": ["small.gguf"],
         "draft_tokens": None,
         **dict.fromkeys(("rule", "draft_temperature", "threads", "draft_threads", "batch_size", "tuned")),
+        **dict.fromkeys(PLACING_KEYS),
         "size": 30_400_000_000,
         "here": False,
         "fits": False,

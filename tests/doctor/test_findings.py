@@ -15,16 +15,23 @@ from specdec_cli.doctor.findings import find_faults
 from specdec_cli.doctor.hardware import Hardware
 from specdec_cli.doctor.places import KeptCosts, Pairs, Place
 from specdec_cli.doctor.software import Software
+from specdec_cli.doctor.workers import Worker
 from specdec_cli.errors import ModelError, UsageError
 from specdec_cli.llama.devices import Device
+from specdec_cli.llama.greeting import Greeting
 from specdec_cli.llama.library import Build
 
 FLAGS = ("AVX", "AVX2", "FMA", "F16C")
-BUILD = Build("0.3.36", "0.25.3", "abc", ("CPU",), {"CPU": FLAGS})
+BUILD = Build("0.3.36", "0.25.3", "abc", ("RPC", "CPU"), {"CPU": FLAGS})
+WITHOUT_RPC = replace(BUILD, backends=("CPU",))
+NEAR = Worker("a:1", Greeting("a:1", (7, 0, 0), 0.029, ((10**9, 10**9),)))
+FAR = Worker("b:2", Greeting("b:2", (7, 0, 0), 0.045, ((10**9, 10**9),)))
+LOST = Worker("c:3", problem=ModelError("worker c:3: nothing listens there", hint="start it"))
 CARD = Device("CUDA0", "a card", "GPU", "CUDA", 10**9, 2 * 10**9)
 SOUND = Examination(
     software=Software("1.0", "CPython 3.11", "Linux", {"numpy": "2"}, {}),
     engine=Engine(BUILD),
+    workers=(),
     hardware=Hardware("a CPU", 8, 8, None, frozenset(FLAGS), 10**10, 10**10, ""),
     places=(Place("cache", Path("/cache"), True, True, 0),),
     pairs=Pairs(3, 1, "demo"),
@@ -55,6 +62,9 @@ def test_where_nothing_is_wrong_nothing_is_found() -> None:
         (having(software=replace(SOUND.software, packages={"rich": None})), "not installed: rich", "pip install", 2),
         (having(places=(Place("cache", Path("/c"), True, False, 0),)), "/c cannot be written", "permissions", 2),
         (having(kept=KeptCosts(Path("/c.json"), problem="is damaged")), "/c.json is damaged", "delete it", 2),
+        (having(workers=(LOST,)), "worker c:3: nothing listens there", "start it", 3),
+        (having(workers=(FAR,)), "worker b:2 is 45 ms away, which each pass", "more is drafted", 0),
+        (having(workers=(NEAR,), engine=Engine(WITHOUT_RPC)), "is built without RPC", "-DGGML_RPC=ON", 3),
         (having(features=frozenset([*FLAGS, "DOTPROD"])), "has DOTPROD, and llama.cpp is built without", "install", 0),
         (having(card="NVIDIA"), "a graphics card (NVIDIA) that this build", "-DGGML_CUDA=on", 0),
         (having(quota=1.5), "the time of 1.5 CPUs and would run 8 threads", "--threads 1", 0),
@@ -75,6 +85,8 @@ def test_each_fault_is_named_with_its_way_out_and_exit_code(
     [
         having(features=None),
         having(quota=8.0),
+        having(workers=(NEAR,)),
+        having(engine=Engine(WITHOUT_RPC)),
         having(card="NVIDIA", engine=Engine(BUILD, (CARD,))),
         having(features=frozenset([*FLAGS, "AVX512"])),
     ],

@@ -37,11 +37,25 @@ def privacy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Privacy:
         ("hf_ZyXwVuTsRqPoNmLkJi of somebody else", "<secret> of somebody else"),
         ("the key is open sesame", "the key is <secret>"),
         ("https://alice:pass@hub.example/x", "https://<secret>@hub.example/x"),
+        ("worker gpu-box.lan:50052 or 10.0.0.7:1", "worker <host>:50052 or 10.0.0.7:1"),
+        ("rpc 10.0.0.7:99999 has the port", "rpc <host>:99999 has the port"),
+        ("at localhost:50052 and 127.0.0.1:50053", "at localhost:50052 and 127.0.0.1:50053"),
+        ("~/models.toml:123: x, v(4) 2.0, 0:12, x/y:9", "~/models.toml:123: x, v(4) 2.0, 0:12, x/y:9"),
         ("CPU 2 of 2, gpt2/default, [bold]", "CPU 2 of 2, gpt2/default, [bold]"),
     ],
 )
 def test_names_and_secrets_are_replaced_and_nothing_else(privacy: Privacy, text: str, hidden: str) -> None:
     assert privacy.hide(text) == hidden
+
+
+def test_hosts_of_workers_are_told_apart_by_numbers_and_hidden_where_they_are_meant(privacy: Privacy) -> None:
+    given = ("llama:50052", "127.0.0.1:50052", "10.0.0.1:50052", "llama:50053", "[bold]:5")
+    hide = privacy.of_workers(given).hide
+    assert hide("worker llama:50053, llama.cpp, llama") == "worker <host 1>:50053, llama.cpp, llama"
+    assert hide("10.0.0.1:50052 and 110.0.0.1:50052") == "<host 2>:50052 and <host>:50052"
+    assert hide("127.0.0.1:50052") == "127.0.0.1:50052"
+    assert hide('there is no host "llama"') == 'there is no host "<host 1>"'
+    assert hide("[bold]:5") == "<host 3>:5"
 
 
 def test_every_text_in_json_is_hidden_and_the_names_of_fields_stay(privacy: Privacy) -> None:

@@ -16,6 +16,7 @@ from specdec_cli.llama.context import Context
 from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import llama
+from specdec_cli.llama.placement import Placement
 from specdec_cli.llama.weights import Weights, load_weights
 from tests.engine import decode
 from tests.statistical import emitted
@@ -45,7 +46,9 @@ def lora(path: Path, *, tensor: str = QUERY, width: int = WIDTH, metadata: Mappi
 
 
 def load(path: Path, adapters: list[tuple[Path, float]], role: str = "target") -> Weights:
-    return load_weights(path, role, gpu_layers=0, interrupt=Interrupt(), on_progress=lambda _: None, lora=adapters)
+    return load_weights(
+        path, role, placement=Placement(), interrupt=Interrupt(), on_progress=lambda _: None, lora=adapters
+    )
 
 
 def rows_and_text(path: Path, adapters: list[tuple[Path, float]]) -> tuple[Matrix, list[int]]:

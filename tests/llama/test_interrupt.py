@@ -67,6 +67,8 @@ def test_the_flag_is_raised_while_the_main_thread_runs_no_python() -> None:
         watched = threading.Event()
 
         class Flag:
+            raw = b"\0"
+
             def __setitem__(self, index: int, value: bytes) -> None:
                 if threading.current_thread() is not threading.main_thread():
                     watched.set()

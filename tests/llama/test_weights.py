@@ -6,10 +6,10 @@ import pytest
 
 from specdec_cli.catalog import Pair
 from specdec_cli.errors import ModelError
-from specdec_cli.llama import weights as weights_module
-from specdec_cli.llama.devices import gpu_names, usable_cpus
+from specdec_cli.llama.devices import usable_cpus
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import llama
+from specdec_cli.llama.placement import Placement
 from specdec_cli.llama.weights import load_weights
 from tests.engine import loaded
 from tests.toy_gguf import attention_toy
@@ -18,7 +18,7 @@ from tests.toy_gguf import attention_toy
 def test_loading_reports_its_progress_up_to_the_end(attention_pair: Pair) -> None:
     shares: list[float] = []
     load_weights(
-        attention_pair.target, "target", gpu_layers=None, interrupt=Interrupt(), on_progress=shares.append
+        attention_pair.target, "target", placement=Placement(), interrupt=Interrupt(), on_progress=shares.append
     ).close()
     assert shares == sorted(shares)
     assert shares[-1] == 1
@@ -31,7 +31,7 @@ def test_ctrl_c_while_loading_ends_it(attention_pair: Pair) -> None:
         interrupt.flag[0] = b"\x01"
 
     with pytest.raises(KeyboardInterrupt):
-        load_weights(attention_pair.target, "target", gpu_layers=None, interrupt=interrupt, on_progress=press)
+        load_weights(attention_pair.target, "target", placement=Placement(), interrupt=interrupt, on_progress=press)
 
 
 def test_weights_know_what_they_are(attention_pair: Pair) -> None:
@@ -66,28 +66,8 @@ def test_what_cannot_continue_a_text_is_refused_and_freed(
 
     monkeypatch.setattr(llama(), "llama_model_free", record)
     with pytest.raises(ModelError, match=rf"^target .* is {kind}: it cannot continue a text"):
-        load_weights(attention_pair.target, "target", gpu_layers=0, interrupt=Interrupt(), on_progress=lambda _: None)
+        load_weights(attention_pair.target, "target", placement=Placement(), interrupt=Interrupt(), on_progress=print)
     assert len(freed) == 1
-
-
-@pytest.mark.parametrize(("wanted", "given"), [(None, -1), (7, 7), (0, 0)])
-def test_layers_go_to_an_accelerator_only_if_there_is_one(
-    attention_pair: Pair, monkeypatch: pytest.MonkeyPatch, wanted: int | None, given: int
-) -> None:
-    asked: list[int] = []
-    load = llama().llama_model_load_from_file
-
-    def record(path: bytes, params: object) -> object:
-        asked.append(params.n_gpu_layers)  # type: ignore[attr-defined]
-        return load(path, params)
-
-    monkeypatch.setattr(llama(), "llama_model_load_from_file", record)
-    for names in ([], ["CUDA0"]):
-        monkeypatch.setattr(weights_module, "gpu_names", lambda names=names: names)
-        load_weights(
-            attention_pair.target, "target", gpu_layers=wanted, interrupt=Interrupt(), on_progress=lambda _: None
-        ).close()
-    assert asked == [0, given]
 
 
 def test_closing_twice_frees_once(attention_pair: Pair) -> None:
@@ -102,16 +82,6 @@ def test_threads_are_the_cpus_that_this_process_may_use(monkeypatch: pytest.Monk
     monkeypatch.delattr("os.sched_getaffinity")
     monkeypatch.setattr("os.cpu_count", lambda: None)
     assert usable_cpus() == 1
-
-
-def test_without_offload_there_is_no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama(), "llama_supports_gpu_offload", lambda: False)
-    assert gpu_names() == []
-
-
-def test_with_offload_the_processor_does_not_count_as_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama(), "llama_supports_gpu_offload", lambda: True)
-    assert "CPU" not in gpu_names()
 
 
 def test_a_path_with_any_characters_loads(tmp_path: Path, attention_pair: Pair) -> None:

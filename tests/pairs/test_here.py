@@ -7,8 +7,8 @@ import pytest
 from specdec_cli.catalog import Pair
 from specdec_cli.llama.processor import this_machine
 from specdec_cli.pairs import here
-from specdec_cli.pairs.here import as_it_holds_here, to_settings
-from specdec_cli.settings import DEFAULT_BATCH, ModelSettings
+from specdec_cli.pairs.here import as_it_holds_here, to_settings, with_draft_threads
+from specdec_cli.settings import DEFAULT_BATCH, ModelSettings, Placing
 
 PAIR = Pair(Path("t"), Path("d"), 3, "p", rule="token", threads=4, draft_threads=2, batch_size=512)
 
@@ -51,16 +51,29 @@ def test_a_tuning_that_left_nothing_to_ignore_needs_no_notice() -> None:
 def test_the_user_wins_then_the_pair_then_the_default() -> None:
     bare = Pair(Path("t"), "none")
     held = to_settings(ModelSettings(), bare)
-    assert (held.threads, held.draft_threads, held.batch_size) == (8, 8, DEFAULT_BATCH)
+    assert (held.threads, held.draft_threads, held.batch_size) == (8, None, DEFAULT_BATCH)
     held = to_settings(ModelSettings(), PAIR)
     assert (held.threads, held.draft_threads, held.batch_size) == (4, 2, 512)
     held = to_settings(ModelSettings(threads=6, batch_size=64, draft_threads=5), PAIR)
     assert (held.threads, held.draft_threads, held.batch_size) == (6, 5, 64)
 
 
-def test_threads_of_the_user_are_for_both_models() -> None:
-    held = to_settings(ModelSettings(threads=6), PAIR)
+def test_threads_of_the_user_are_for_both_models_that_share_the_cpu() -> None:
+    held = with_draft_threads(to_settings(ModelSettings(threads=6), PAIR), shares_cpu=True)
     assert (held.threads, held.draft_threads) == (6, 6)
+
+
+def test_a_draft_that_has_the_cpu_to_itself_has_all_of_it_unless_said_otherwise() -> None:
+    held = with_draft_threads(to_settings(ModelSettings(threads=1), PAIR), shares_cpu=False)
+    assert (held.threads, held.draft_threads) == (1, 8)
+    said = with_draft_threads(to_settings(ModelSettings(threads=1, draft_threads=3), PAIR), shares_cpu=False)
+    assert said.draft_threads == 3
+
+
+def test_the_user_wins_over_the_pair_in_placing_too() -> None:
+    remote = Pair(Path("t"), "none", placing=Placing(rpc=("far:1",)))
+    assert to_settings(ModelSettings(), remote).placing == remote.placing
+    assert to_settings(ModelSettings(placing=Placing(rpc=())), remote).placing.rpc == ()
 
 
 def test_a_machine_is_called_by_its_processor_and_usable_cpus(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from specdec_cli.catalog import NgramFile, Pair, find_pair
 from specdec_cli.errors import UsageError
+from specdec_cli.settings import ModelPlacing, Placing
 from specdec_cli.tune.finding import Finding, Ratio
 from specdec_cli.tune.saving import Place, to_keys
 from specdec_cli.tune.setting import Chain, Setting
 
 RATIO = Ratio(10.0, 13.5, 1.35001, 1.3, 1.4)
+HERE = Placing()
 WHEN = {"date": "2026-11-30", "machine": "Toy, 8 CPUs"}
 OWN = """\
 # Mine.
@@ -48,7 +50,7 @@ def test_only_what_differs_from_the_defaults_is_written_and_the_rest_of_the_file
     pair = find_pair("mine", None)
     place = Place(pair, None, None, by_hand=False)
     finding = found(pair.drafters, draft_threads=4, draft_temperature="0.6")
-    place.save(to_keys(finding, pair.drafters, 8, **WHEN))
+    place.save(to_keys(finding, pair.drafters, 8, HERE, **WHEN))
     text = (home / "models.toml").read_text("utf-8")
     written = tomllib.loads(text)["pairs"]
     assert written["mine"] == {
@@ -75,7 +77,7 @@ def test_only_what_differs_from_the_defaults_is_written_and_the_rest_of_the_file
 def test_another_chain_is_written_in_whole_paths_and_works(home: Path) -> None:
     pair = find_pair("mine", None)
     chain: Chain = ("lookup", *pair.drafters)
-    Place(pair, None, None, by_hand=False).save(to_keys(found(chain), pair.drafters, 8, **WHEN))
+    Place(pair, None, None, by_hand=False).save(to_keys(found(chain), pair.drafters, 8, HERE, **WHEN))
     assert find_pair("mine", None).drafters == chain
 
 
@@ -86,7 +88,7 @@ def test_relative_paths_of_the_command_line_are_written_whole(home: Path, monkey
     monkeypatch.chdir(folder)
     pair = Pair(home / "big.gguf", Path("small.gguf"))
     chain: Chain = ("lookup", *pair.drafters, NgramFile(Path("x.ngrams")))
-    Place(pair, None, "new", by_hand=True).save(to_keys(found(chain), pair.drafters, 8, **WHEN))
+    Place(pair, None, "new", by_hand=True).save(to_keys(found(chain), pair.drafters, 8, HERE, **WHEN))
     assert find_pair("new", None).drafters == ("lookup", folder / "small.gguf", NgramFile(folder / "x.ngrams"))
 
 
@@ -94,7 +96,7 @@ def test_a_pair_that_had_better_not_draft_keeps_its_draft_and_says_why(home: Pat
     pair = find_pair("mine", None)
     setting = Setting(("lookup",), 8, 8, draft_tokens=0)
     finding = Finding(setting, "do not speculate", RATIO, "checking 4 tokens takes 2.6 plain steps")
-    Place(pair, None, None, by_hand=False).save(to_keys(finding, pair.drafters, 8, **WHEN))
+    Place(pair, None, None, by_hand=False).save(to_keys(finding, pair.drafters, 8, HERE, **WHEN))
     again = find_pair("mine", None)
     assert (again.drafters, again.draft_tokens) == (pair.drafters, 0)
     assert tomllib.loads((home / "models.toml").read_text())["pairs"]["mine"]["tuned"]["reason"] == finding.reason
@@ -121,7 +123,7 @@ def test_a_shipped_pair_becomes_an_own_one_of_its_name_with_whole_paths(home: Pa
 def test_files_given_by_hand_become_a_new_pair(home: Path) -> None:
     pair = Pair(home / "big.gguf", ("lookup", home / "small.gguf"))
     place = Place(pair, None, "new", by_hand=True)
-    place.save(to_keys(found(pair.drafters, draft_tokens=3), pair.drafters, 8, **WHEN))
+    place.save(to_keys(found(pair.drafters, draft_tokens=3), pair.drafters, 8, HERE, **WHEN))
     new = find_pair("new", None)
     assert (new.target, new.drafters, new.draft_tokens) == (pair.target, pair.drafters, 3)
 
@@ -141,3 +143,10 @@ def test_a_table_that_cannot_be_written_is_refused_before_anything_is_measured(
         Place(pair, None, None, by_hand=False)
     assert "--dry-run" in caught.value.hint
     assert Place(pair, None, None, by_hand=False, dry_run=True).name == "mine"
+
+
+def test_a_pair_remembers_where_it_was_measured(home: Path) -> None:
+    pair = find_pair("mine", None)
+    far = Placing(("far:1",), ModelPlacing(gpu_layers="auto"))
+    Place(pair, None, None, by_hand=False).save(to_keys(found(pair.drafters), pair.drafters, 8, far, **WHEN))
+    assert find_pair("mine", None).placing == far

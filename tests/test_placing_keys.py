@@ -1,0 +1,93 @@
+"""What a pair says of where its models go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specdec_cli.catalog import find_pair
+from specdec_cli.errors import UsageError
+from specdec_cli.placing_keys import to_placing, to_placing_keys
+from specdec_cli.settings import ModelPlacing, Placing
+
+FULL: dict[str, Any] = {
+    "rpc": ["far:1", "near:2"],
+    "device": ["CUDA0", "far:1"],
+    "draft_device": ["none"],
+    "gpu_layers": "auto",
+    "draft_gpu_layers": 0,
+    "tensor_split": [3, 1.5],
+    "draft_tensor_split": [1],
+    "split_mode": "row",
+    "draft_split_mode": "none",
+    "main_gpu": 1,
+    "draft_main_gpu": 0,
+}
+PLACED = Placing(
+    ("far:1", "near:2"),
+    ModelPlacing(("CUDA0", "far:1"), "auto", (3, 1.5), "row", 1),
+    ModelPlacing(("none",), 0, (1,), "none", 0),
+)
+
+
+def written(tmp_path: Path, lines: str) -> Path:
+    path = tmp_path / "models.toml"
+    path.write_text(f'[pairs.far]\ntarget = "t.gguf"\ndraft = "lookup"\n{lines}\n')
+    return path
+
+
+def test_what_is_read_is_what_is_written_down_again() -> None:
+    assert to_placing(FULL) == PLACED
+    assert to_placing_keys(PLACED) == FULL
+    assert to_placing_keys(Placing()) == {}
+
+
+def test_a_single_worker_or_device_needs_no_list() -> None:
+    placing = to_placing({"rpc": "far", "device": "RPC0"})
+    assert (placing.rpc, placing.target.device) == (("far:50052",), ("RPC0",))
+
+
+def test_a_pair_carries_it_for_target_and_draft_apart(tmp_path: Path) -> None:
+    path = written(tmp_path, 'rpc = "far:1"\ngpu_layers = 3\ndraft_gpu_layers = 0')
+    assert find_pair("far", path).placing == Placing(("far:1",), ModelPlacing(gpu_layers=3), ModelPlacing(gpu_layers=0))
+    assert find_pair("far", path, "none").placing == Placing(("far:1",), ModelPlacing(gpu_layers=3))
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("rpc = 3", 'must be "HOST:PORT", or a list of them'),
+        ("rpc = []", 'must be "HOST:PORT", or a list of them'),
+        ('rpc = "far:0"', "is wrong: rpc far:0 has the port"),
+        ("device = []", "must be a device, or a list of them"),
+        ("draft_gpu_layers = -2", 'must be "auto" or a whole number from -1'),
+        ('gpu_layers = "all"', 'must be "auto" or a whole number from -1'),
+        ("tensor_split = [0, 0]", "must be a list of shares, numbers from 0 that are not all 0"),
+        ("tensor_split = [true]", "must be a list of shares"),
+        ("tensor_split = 1", "must be a list of shares"),
+        ('draft_split_mode = "column"', "must be one of layer, none, row"),
+        ("main_gpu = true", "must be the number of a device, from 0"),
+    ],
+)
+def test_what_it_must_not_say_is_told_with_its_line(tmp_path: Path, line: str, complaint: str) -> None:
+    path = written(tmp_path, line)
+    with pytest.raises(UsageError) as caught:
+        find_pair("far", path)
+    assert caught.value.message.startswith(f'{path}:4: "{line.split()[0]}" in [pairs.far] {complaint}')
+
+
+def test_the_user_wins_and_shares_go_with_their_devices() -> None:
+    pair = Placing(("far:1",), ModelPlacing(("RPC0",), 5, (1.0,), "row", 0), ModelPlacing(gpu_layers=0))
+    assert Placing().over(pair) == pair
+    layers = Placing(target=ModelPlacing(gpu_layers=2)).over(pair)
+    assert layers.target == ModelPlacing(("RPC0",), 2, (1.0,), "row", 0)
+    device = Placing(target=ModelPlacing(device=("CUDA0",))).over(pair)
+    assert device.target == ModelPlacing(("CUDA0",), 5)
+
+
+def test_other_workers_have_other_devices() -> None:
+    pair = Placing(("far:1",), ModelPlacing(("RPC0",), 5))
+    assert Placing(rpc=()).over(pair) == Placing(rpc=())
+    assert Placing(rpc=("far:1",)).over(pair) == pair
