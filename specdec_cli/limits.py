@@ -19,3 +19,6 @@ MOST_THREADS: Final = 512
 
 LARGEST_BATCH: Final = 2**16
 """Prompt tokens in a pass."""
+
+LARGEST_INT: Final = 2**31 - 1
+"""What C takes for a count."""

@@ -36,7 +36,10 @@ class PairCosts:
     def _key(self) -> str:
         settings, loaded = asdict(self._settings), self._loaded
         distances = [calibration.to_distance(each.round_trip) for each in loaded.workers.greetings]
-        return calibration.key_of(loaded.weights, [*(settings[name] for name in SETTINGS_OF_SPEED), *distances])
+        # what was asked for says little of how many layers found room
+        layers = [loaded.plan.target.gpu_layers, loaded.plan.draft.gpu_layers]
+        settings_of_speed = [settings[name] for name in SETTINGS_OF_SPEED]
+        return calibration.key_of(loaded.weights, [*settings_of_speed, *layers, *distances])
 
     def known(self) -> Costs | None:
         """The frozen ones, or those kept from an earlier run, if there are any."""

@@ -14,7 +14,7 @@ from specdec_cli.errors import UsageError
 from specdec_cli.fitting import fit_layers, fit_shares, spread
 from specdec_cli.llama.devices import Device
 from specdec_cli.llama.layer_sizes import layer_bytes, read_layer_sizes
-from specdec_cli.llama.placement import Placement
+from specdec_cli.llama.placement import Placement, most_devices
 from specdec_cli.settings import ModelPlacing, ModelSettings
 
 MARGIN: Final = 512 * 2**20
@@ -22,6 +22,11 @@ MARGIN: Final = 512 * 2**20
 CPU: Final = "CPU"
 NOWHERE: Final = ("none", "cpu")
 """What `--device` may say for the CPU alone."""
+NAMES: Final = {
+    "target": ("--device", "--tensor-split", "--split-mode", "--main-gpu"),
+    "draft": ("--draft-device", "draft_tensor_split", "draft_split_mode", "draft_main_gpu"),
+}
+"""How the user says it for each role: the draft's shares, mode and main device are keys of a pair alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ def make_plan(pair: Pair, settings: ModelSettings, devices: Sequence[Device]) ->
     local GPU, since its many short steps should pay no round trip. Layers that do not fit stay on the CPU.
 
     Raises:
-        UsageError: a device is not there, or shares and devices do not match.
+        UsageError: a device is not there, or there are too many, or shares and devices do not match.
         ModelError: a file is not a model.
     """
     planner = _Planner(settings, devices)
@@ -62,7 +67,10 @@ class _Planner:
     def __init__(self, settings: ModelSettings, devices: Sequence[Device]) -> None:
         self._settings = settings
         self._devices = devices
-        self._room = {each.name: each.free - MARGIN for each in devices}
+        here = max((each.free for each in devices if each.kind == CPU), default=0)
+        # one that has no memory to tell of shares this machine's
+        self._free = {each.name: max(each.free if each.total else here, 1) for each in devices}
+        self._room = {name: free - MARGIN for name, free in self._free.items()}
 
     def best_local(self) -> tuple[Device, ...]:
         """The local GPU with the most room; none without one."""
@@ -71,25 +79,23 @@ class _Planner:
 
     def place(self, path: Path, role: str, wanted: ModelPlacing, default: tuple[Device, ...]) -> Placement:
         """Where `path` goes; what it needs there is no longer free for the next one."""
-        option = "--device" if role == "target" else "--draft-device"
+        option, *_ = NAMES[role]
         devices = default if wanted.device is None else find_devices(wanted.device, self._devices, option)
         if not devices:
             return Placement()
-        _check_shares(wanted, devices, option)
-        main, mode = wanted.main_gpu or 0, wanted.split_mode or "layer"
-        shares = wanted.tensor_split
+        _check_devices(wanted, devices, role)
+        mode, shares = wanted.split_mode or "layer", wanted.tensor_split
         if mode == "none":
-            devices, shares, main = (devices[main],), None, 0
+            devices, shares = (devices[wanted.main_gpu or 0],), None
         needed = self._needed(path, role)
         count, devices, shares = self._without_cpu(devices, shares, len(needed), wanted)
         room = [self._room[each.name] for each in devices]
         if count is None:
             counts = fit_layers(needed, room) if shares is None else fit_shares(needed, room, shares)
         else:
-            counts = spread(count, shares or [max(each.free, 1) for each in devices])
+            counts = spread(count, shares or [self._free[each.name] for each in devices])
         self._take(devices, needed, counts)
-        split = tuple(map(float, counts))
-        return Placement(devices, sum(counts), len(needed), split, mode, main)
+        return Placement(devices, counts, len(needed), mode)
 
     def _without_cpu(
         self, devices: tuple[Device, ...], shares: tuple[float, ...] | None, layers: int, wanted: ModelPlacing
@@ -99,8 +105,7 @@ class _Planner:
         given = None if count is None or count == "auto" else layers if count == -1 else min(count, layers)
         if devices[0].kind != CPU:
             return given, devices, shares
-        weights = shares or tuple(float(each.free) for each in devices)
-        here = spread(layers, weights)[0]
+        here = spread(layers, shares or [self._free[each.name] for each in devices])[0]
         return layers - here if given is None else given, devices[1:], None if shares is None else shares[1:]
 
     def _needed(self, path: Path, role: str) -> Sequence[int]:
@@ -148,16 +153,23 @@ def _for_target(devices: Sequence[Device]) -> tuple[Device, ...]:
     return (*remote, *(each for each in gpus if each.backend == gpus[0].backend))
 
 
-def _check_shares(wanted: ModelPlacing, devices: Sequence[Device], option: str) -> None:
+def _check_devices(wanted: ModelPlacing, devices: Sequence[Device], role: str) -> None:
+    of_devices, of_shares, of_mode, of_main = NAMES[role]
+    if len(devices) > most_devices():
+        message = f"{len(devices)} devices for the {role}: llama.cpp takes {most_devices()}"
+        raise UsageError(message, hint=f"name fewer by {of_devices}")
     names = ", ".join(each.name for each in devices)
     if wanted.tensor_split is not None and len(wanted.tensor_split) != len(devices):
         given = ",".join(f"{each:g}" for each in wanted.tensor_split)
-        raise UsageError(
-            f"--tensor-split {given} has {len(wanted.tensor_split)} shares for {len(devices)} devices: {names}",
-            hint=f"one share for each device; {option} names them in order",
-        )
+        message = f"{of_shares} {given} is not one share each for {names}"
+        raise UsageError(message, hint=f"one share for each, or others by {of_devices}")
     if wanted.main_gpu is not None and wanted.main_gpu >= len(devices):
-        raise UsageError(f"--main-gpu {wanted.main_gpu} is not one of the {len(devices)} devices, from 0: {names}")
+        message = f"{of_main} {wanted.main_gpu} is none of {names}, counted from 0"
+        raise UsageError(message, hint=f"{of_devices} names others")
+    lent = [each.name for each in devices if each.endpoint is not None]
+    if wanted.split_mode == "row" and lent:
+        message = f"{of_mode} row splits matrices between GPUs here, and {', '.join(lent)} is lent by a worker"
+        raise UsageError(message, hint=f"{of_mode} layer, or {of_devices} with GPUs of this machine alone")
 
 
 def _to_notice(settings: ModelSettings, target: Placement, draft: Placement | None, devices: Sequence[Device]) -> str:
@@ -176,9 +188,9 @@ def in_words(placement: Placement) -> str:
     """How many layers are where, such as `20 of 29 layers on CUDA0, 9 on the CPU`."""
     if not placement.used:
         return "on the CPU"
-    held = [(count, each) for count, each in zip(placement.split, placement.devices, strict=True) if count]
-    parts = [f"{count:g} of {placement.layers} layers on {_full_name(each)}" for count, each in held]
-    parts[1:] = [part.replace(f" of {placement.layers} layers", "") for part in parts[1:]]
+    (first, count), *others = placement.held
+    parts = [f"{count} of {placement.layers} layers on {_full_name(first)}"]
+    parts += [f"{count} on {_full_name(device)}" for device, count in others]
     rest = placement.layers - placement.gpu_layers
     return ", ".join([*parts, *([f"{rest} on the CPU"] if rest else [])])
 

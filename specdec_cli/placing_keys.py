@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final
 
 from specdec_cli.endpoints import to_endpoints
 from specdec_cli.errors import UsageError
-from specdec_cli.settings import SPLIT_MODES, ModelPlacing, ModelSettings, Placing
+from specdec_cli.limits import LARGEST_INT
+from specdec_cli.settings import SPLIT_MODES, ModelPlacing, ModelSettings, Placing, are_shares
 
 NAMES: Final = tuple(each.name for each in fields(ModelPlacing))
 OF_DRAFT: Final = "draft_"
 PLACING_KEYS: Final = ("rpc", *NAMES, *(f"{OF_DRAFT}{name}" for name in NAMES))
-MOST_LAYERS: Final = 2**31 - 1
 
 
 def to_placing(entry: Mapping[str, Any]) -> Placing:
@@ -30,7 +29,7 @@ def to_placing_keys(placing: Placing) -> dict[str, Any]:
     said: dict[str, Any] = {} if placing.rpc is None else {"rpc": list(placing.rpc)}
     for prefix, model in (("", placing.target), (OF_DRAFT, placing.draft)):
         values = {f"{prefix}{name}": getattr(model, name) for name in NAMES}
-        said |= {key: _to_plain(value) for key, value in values.items() if value is not None}
+        said |= {key: to_plain(value) for key, value in values.items() if value is not None}
     return said
 
 
@@ -56,7 +55,8 @@ def to_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _to_plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
+    """A sequence as a models.toml has it, all else as it is."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -79,7 +79,7 @@ def _fault_of_workers(value: Any) -> str:
 
 
 def _is_whole(value: Any, low: int) -> bool:
-    return type(value) is int and low <= value <= MOST_LAYERS
+    return type(value) is int and low <= value <= LARGEST_INT
 
 
 def _are_names(value: Any) -> bool:
@@ -87,8 +87,7 @@ def _are_names(value: Any) -> bool:
 
 
 def _are_shares(value: Any) -> bool:
-    numbers = isinstance(value, list) and all(type(each) in (int, float) for each in value)
-    return numbers and all(math.isfinite(each) and each >= 0 for each in value) and sum(value) > 0
+    return isinstance(value, list) and all(type(each) in (int, float) for each in value) and are_shares(value)
 
 
 _RULES: Final = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -27,12 +28,18 @@ SETTINGS_OF_SPEED: Final = (
 """Those that the costs of a pass depend on."""
 
 
+def are_shares(numbers: Sequence[float]) -> bool:
+    """Whether devices can take layers in these shares."""
+    return all(math.isfinite(each) and each >= 0 for each in numbers) and sum(numbers) > 0
+
+
 @dataclass(frozen=True, slots=True)
 class ModelPlacing:
     """Where a model is asked to go; None is not said.
 
     `device` are names, or workers for all of theirs; none at all is the CPU. `gpu_layers` is a number, -1 for all,
-    or `auto` for as many as fit. `tensor_split` are shares of the devices, `main_gpu` is one of them, from 0.
+    or `auto` for as many as fit. `tensor_split` are shares of the devices; `main_gpu` is one of them, from 0, for the
+    `split_mode` none.
     """
 
     device: tuple[str, ...] | None = None
@@ -63,7 +70,7 @@ class Placing:
 
     def over(self, other: Self) -> Self:
         """This, and where it says nothing the `other`, whose devices belong to its own workers."""
-        if self.rpc is not None and self.rpc != other.rpc:
+        if self.rpc is not None and self.rpc != (other.rpc or ()):
             return self
         return replace(self, rpc=other.rpc, target=self.target.over(other.target), draft=self.draft.over(other.draft))
 

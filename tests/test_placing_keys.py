@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from specdec_cli.catalog import find_pair
 from specdec_cli.errors import UsageError
-from specdec_cli.placing_keys import to_placing, to_placing_keys
-from specdec_cli.settings import ModelPlacing, Placing
+from specdec_cli.placing_keys import PLACING_KEYS, faults, to_flat, to_placing, to_placing_keys
+from specdec_cli.settings import ModelPlacing, ModelSettings, Placing
 
 FULL: dict[str, Any] = {
     "rpc": ["far:1", "near:2"],
@@ -44,6 +45,17 @@ def test_what_is_read_is_what_is_written_down_again() -> None:
     assert to_placing_keys(Placing()) == {}
 
 
+def test_what_is_right_is_no_fault() -> None:
+    assert list(faults(FULL)) == list(faults({"gpu_layers": -1, "device": "none", "rpc": "none"})) == []
+
+
+def test_settings_are_flat_in_json_and_name_what_nobody_said() -> None:
+    flat = to_flat(ModelSettings(threads=2, placing=PLACED))
+    assert flat.items() >= {"threads": 2, **FULL}.items()
+    assert flat.keys() == {each.name for each in fields(ModelSettings)} - {"placing"} | {*PLACING_KEYS}
+    assert [to_flat(ModelSettings())[key] for key in PLACING_KEYS] == [None] * len(PLACING_KEYS)
+
+
 def test_a_single_worker_or_device_needs_no_list() -> None:
     placing = to_placing({"rpc": "far", "device": "RPC0"})
     assert (placing.rpc, placing.target.device) == (("far:50052",), ("RPC0",))
@@ -68,6 +80,11 @@ def test_a_pair_carries_it_for_target_and_draft_apart(tmp_path: Path) -> None:
         ("tensor_split = [true]", "must be a list of shares"),
         ("tensor_split = 1", "must be a list of shares"),
         ('draft_split_mode = "column"', "must be one of layer, none, row"),
+        ("tensor_split = [inf]", "must be a list of shares"),
+        ("tensor_split = [3, -1]", "must be a list of shares"),
+        ('device = [""]', "must be a device, or a list of them"),
+        ("gpu_layers = 2147483648", 'must be "auto" or a whole number from -1'),
+        ("main_gpu = -1", "must be the number of a device, from 0"),
         ("main_gpu = true", "must be the number of a device, from 0"),
     ],
 )
@@ -90,4 +107,6 @@ def test_the_user_wins_and_shares_go_with_their_devices() -> None:
 def test_other_workers_have_other_devices() -> None:
     pair = Placing(("far:1",), ModelPlacing(("RPC0",), 5))
     assert Placing(rpc=()).over(pair) == Placing(rpc=())
+    local = Placing(None, ModelPlacing(("CUDA0",), 5))
+    assert Placing(rpc=()).over(local) == local, "who wants no workers gets none, and all else of the pair"
     assert Placing(rpc=("far:1",)).over(pair) == pair

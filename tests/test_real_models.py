@@ -7,8 +7,10 @@ can grow to 1/256 of an activation. On SmolLM2-135M Q4_1 that moves logits by up
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -22,9 +24,10 @@ from specdec_cli.drafters.model import ModelDrafter
 from specdec_cli.llama.context import Context
 from specdec_cli.llama.tokenizer import Tokenizer
 from specdec_cli.session import Session
-from specdec_cli.settings import ModelSettings
+from specdec_cli.settings import ModelSettings, Placing
 from tests.engine import GREEDY, UNFILTERED, Notices, answer, decode, loaded, opened
 from tests.statistical import emitted
+from tests.worker_process import WorkerProcess
 from tests.wrong_samplers import Sampler
 
 pytestmark = pytest.mark.real
@@ -54,6 +57,11 @@ def exact_twins(smollm2_f32: Path) -> Iterator[tuple[Context, Context]]:
 def prompt(smollm2: Path) -> list[int]:
     with loaded(smollm2) as weights:
         return Tokenizer(weights).encode(TEXT)
+
+
+def _fork(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
+    """Where two texts of one length begin to differ."""
+    return next((at for at, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other), None)
 
 
 def _gap(model: Context, context: list[int]) -> float:
@@ -103,7 +111,7 @@ def test_greedy_text_with_and_without_a_draft_forks_at_a_near_tie_only(
 ) -> None:
     target, draft = twins
     plain, drafted = emitted(decode(target, None, prompt, budget=60)), emitted(decode(target, draft, prompt, budget=60))
-    fork = next((at for at, (ours, theirs) in enumerate(zip(plain, drafted, strict=True)) if ours != theirs), None)
+    fork = _fork(plain, drafted)
     assert fork is None or _gap(target, [*prompt, *plain[:fork]]) < NEAR_TIE
 
 
@@ -151,7 +159,7 @@ def test_coupled_text_with_and_without_a_draft_forks_at_a_near_tie_of_the_race_o
         emitted(decode(target, each, prompt, chain=UNFILTERED, budget=60, seed=seed, sampler=sampler))
         for each in (None, draft)
     )
-    fork = next((at for at, (ours, theirs) in enumerate(zip(plain, drafted, strict=True)) if ours != theirs), None)
+    fork = _fork(plain, drafted)
     if fork is not None:
         context = [*prompt, *plain[:fork]]
         target.rewind(0)
@@ -188,3 +196,26 @@ def test_what_a_real_tokenizer_reads_it_prints(smollm2: Path, text: str) -> None
     with loaded(smollm2) as weights:
         tokenizer = Tokenizer(weights)
         assert b"".join(tokenizer.piece(token) for token in tokenizer.encode(text)) == text.encode()
+
+
+@pytest.mark.parametrize("draft", ["none", "lookup"])
+def test_greedy_text_on_workers_forks_from_the_local_one_at_a_near_tie_only(
+    smollm2: Path, twins: tuple[Context, Context], prompt: list[int], draft: Literal["none", "lookup"]
+) -> None:
+    """ggml's RPC keeps weights as they are, where the CPU backend packs them anew for other kernels."""
+    local = answer(Pair(smollm2, "none"), TEXT, max_tokens=60).generation.tokens
+    with WorkerProcess() as first, WorkerProcess() as second:
+        placing = Placing((first.endpoint, second.endpoint))
+        remote = answer(Pair(smollm2, draft), TEXT, settings=ModelSettings(threads=1, placing=placing), max_tokens=60)
+    assert remote.notices[0].startswith("target ")
+    fork = _fork(local, remote.generation.tokens)
+    assert fork is None or _gap(twins[0], [*prompt, *local[:fork]]) < NEAR_TIE
+
+
+def test_greedy_text_of_f32_weights_on_a_worker_is_the_local_one(smollm2_f32: Path) -> None:
+    exact = ModelSettings(threads=1, cache_type_k="f32", cache_type_v="f32", flash_attn="off")
+    local = answer(Pair(smollm2_f32, "none"), TEXT, settings=exact, max_tokens=40).generation.tokens
+    with WorkerProcess() as worker:
+        settings = replace(exact, placing=Placing((worker.endpoint,)))
+        remote = answer(Pair(smollm2_f32, "lookup"), TEXT, settings=settings, max_tokens=40).generation.tokens
+    assert remote == local

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 import typer
 
 from specdec_cli.errors import UsageError
+from specdec_cli.limits import LARGEST_INT
 
-LARGEST_INT: Final = 2**31 - 1
 LARGEST_SEED: Final = 2**53 - 1
 """Every JSON reader keeps whole numbers up to this one exact."""
 
@@ -35,6 +35,12 @@ def number(kind: type[Number], option: str, low: Number, high: Number) -> Callab
         return value
 
     return parse
+
+
+def number_or_auto(option: str, low: int, high: int) -> Callable[[str], Any]:
+    """A parser of whole numbers in low..high, and of `auto`."""
+    parse = number(int, option, low, high)
+    return lambda given: given if given == "auto" else parse(given)
 
 
 def some_text(option: str, hint: str) -> Callable[[str], str]:

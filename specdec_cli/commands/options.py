@@ -1,7 +1,5 @@
 """The options that commands share, each once: its flags, its range, its help and the panel it stands in."""
 
-import math
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -9,9 +7,10 @@ from typing import Annotated, Any, Final
 import typer
 
 from specdec_cli.commands.completing import drafters, pair_names
-from specdec_cli.commands.option_kinds import LARGEST_INT, choice, number, option, some_text, whole
+from specdec_cli.commands.option_kinds import choice, number, number_or_auto, option, some_text, whole
 from specdec_cli.errors import UsageError
-from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS
+from specdec_cli.limits import LARGEST_BATCH, LARGEST_INT, LONGEST_DRAFT, MOST_THREADS
+from specdec_cli.settings import SPLIT_MODES, are_shares
 
 PROMPT: Final = "Prompt and length"
 MODELS: Final = "Models"
@@ -20,14 +19,6 @@ DEVICES: Final = "Devices"
 OUTPUT: Final = "Output"
 
 CACHE_TYPES: Final = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
-
-
-def _draft_tokens(given: str) -> Any:
-    return given if given == "auto" else number(int, "--draft-tokens", 0, LONGEST_DRAFT)(given)
-
-
-def _layers(name: str) -> Callable[[str], Any]:
-    return lambda given: given if given == "auto" else number(int, name, -1, LARGEST_INT)(given)
 
 
 def _show_version(wanted: bool) -> None:
@@ -122,7 +113,7 @@ DraftTokens = Annotated[
         panel=MODELS,
         metavar="N",
         help="Drafted a round, or auto: as many as pay here, if any. Default: the pair's, or auto.",
-        parser=_draft_tokens,
+        parser=number_or_auto("--draft-tokens", 0, LONGEST_DRAFT),
     ),
 ]
 Memory = Annotated[
@@ -214,7 +205,7 @@ GpuLayers = Annotated[
         panel=DEVICES,
         metavar="N",
         help="Of the target, off the CPU; -1: all; auto: as many as fit. Default: auto.",
-        parser=_layers("--gpu-layers"),
+        parser=number_or_auto("--gpu-layers", -1, LARGEST_INT),
     ),
 ]
 DraftGpuLayers = Annotated[
@@ -224,7 +215,7 @@ DraftGpuLayers = Annotated[
         panel=DEVICES,
         metavar="N",
         help="Of the draft, likewise.",
-        parser=_layers("--draft-gpu-layers"),
+        parser=number_or_auto("--draft-gpu-layers", -1, LARGEST_INT),
     ),
 ]
 TensorSplit = Annotated[
@@ -240,15 +231,15 @@ SplitMode = Annotated[
     str | None,
     choice(
         "--split-mode",
-        ("layer", "none", "row"),
+        SPLIT_MODES,
         panel=DEVICES,
         metavar="MODE",
-        help="layer: each on one device; none: all on the main one; row: in rows on GPUs of one kind.",
+        help="layer: each on one device; none: all on one; row: in rows on GPUs of one kind. Default: layer.",
     ),
 ]
 MainGpu = Annotated[
     int | None,
-    whole("--main-gpu", low=0, panel=DEVICES, help="Which of the devices is the main one, from 0."),
+    whole("--main-gpu", low=0, panel=DEVICES, help="With --split-mode none: which of the devices, from 0."),
 ]
 FlashAttn = Annotated[
     str, choice("--flash-attn", ("auto", "on", "off"), panel=SPEED, metavar="WHEN", help="auto, on or off.")
@@ -323,16 +314,18 @@ def to_adapters(option_name: str, given: list[str] | None) -> tuple[tuple[Path, 
 
 
 def to_names(option_name: str, given: str | None) -> tuple[str, ...] | None:
-    """Names by commas.
+    """Names of devices by commas.
 
     Raises:
-        UsageError: one is empty.
+        UsageError: one is empty, or there twice.
     """
     if given is None:
         return None
     names = tuple(part.strip() for part in given.split(","))
-    if not all(names):
-        raise UsageError(f'{option_name} "{given}" has an empty name', hint="names by commas, or none")
+    for name in names:
+        if not name or names.count(name) > 1:
+            what = f"names {name} twice" if name else f'"{given}" has an empty name'
+            raise UsageError(f"{option_name} {what}", hint="names by commas; specdec doctor lists the devices")
     return names
 
 
@@ -348,6 +341,6 @@ def to_shares(given: str | None) -> tuple[float, ...] | None:
         shares = tuple(float(part) for part in given.split(","))
     except ValueError:
         shares = ()
-    if not sum(shares) > 0 or not all(math.isfinite(each) and each >= 0 for each in shares):
-        raise UsageError(f"--tensor-split {given} is no list of shares", hint="numbers from 0 by commas, such as 3,1")
+    if not are_shares(shares):
+        raise UsageError(f'--tensor-split "{given}" is no list of shares', hint="numbers from 0 by commas, such as 3,1")
     return shares

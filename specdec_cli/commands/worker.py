@@ -6,7 +6,6 @@ from typing import Annotated, Final
 from specdec_cli.commands import options
 from specdec_cli.commands.option_kinds import option, whole
 from specdec_cli.endpoints import DEFAULT_PORT, HIGHEST_PORT
-from specdec_cli.errors import UsageError
 from specdec_cli.limits import MOST_THREADS
 
 WORKER: Final = "Worker"
@@ -68,7 +67,7 @@ def worker(
     from specdec_cli.worker.supervising import supervise
     from specdec_cli.worker.tensor_cache import TensorCache
 
-    names = _to_names(device)
+    names = options.to_names("--device", device) or ()
     address = resolve(host, port)
     check_exposure(address, allowed=expose)
     terminal = Terminal.of_process(quiet=quiet)
@@ -85,13 +84,3 @@ def worker(
             verbose=verbose,
         )
         return supervise(plan, kept, terminal)
-
-
-def _to_names(given: str | None) -> tuple[str, ...]:
-    """Names of devices, none for the default."""
-    names = tuple(each.strip() for each in given.split(",")) if given is not None else ()
-    for name in names:
-        if not name or names.count(name) > 1:
-            what = f"names {name} twice" if name else "needs a name between all commas"
-            raise UsageError(f"--device {what}", hint="specdec doctor lists the devices")
-    return names

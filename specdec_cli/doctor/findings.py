@@ -11,12 +11,11 @@ from specdec_cli.doctor.examination import Examination
 from specdec_cli.doctor.hardware import FEATURES
 from specdec_cli.doctor.workers import BACKEND, SLOW
 from specdec_cli.errors import EXIT_MODEL, EXIT_OK, EXIT_USAGE
-from specdec_cli.llama.devices import Device
+from specdec_cli.llama.devices import GPU_KINDS, Device
 from specdec_cli.pairs.check import gigabytes
 
 FAST: Final = ("AVX", "AVX2", "FMA", "F16C", "DOTPROD", "MATMUL_INT8")
 """Instructions without which llama.cpp is several times slower on a CPU that has them."""
-GPU_KINDS: Final = ("GPU", "integrated GPU")
 BUILD_FLAGS: Final = {"NVIDIA": "-DGGML_CUDA=on", "AMD": "-DGGML_HIP=on", "Apple": "-DGGML_METAL=on"}
 FAR_AWAY: Final = (
     "no fault: more is drafted in a round where a pass costs more, by itself; a nearer one would be faster"

@@ -86,5 +86,4 @@ def _plan(checked: Checked) -> dict[str, Any] | None:
 
 def _placement(placement: Placement) -> dict[str, int]:
     """How many layers, the output being one of them, each device holds; all others are on the CPU."""
-    held = zip(placement.devices, placement.split, strict=True)
-    return {device.name: int(count) for device, count in held if count}
+    return {device.name: count for device, count in placement.held}

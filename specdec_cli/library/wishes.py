@@ -13,7 +13,7 @@ from specdec_cli.core.sampling.ranges import RANGES
 from specdec_cli.errors import UsageError
 from specdec_cli.limits import LARGEST_BATCH, LONGEST_DRAFT, MOST_THREADS, RULES, DraftTokens
 from specdec_cli.llama.context_options import CACHE_TYPES, FLASH_ATTENTION
-from specdec_cli.placing_keys import PLACING_KEYS, faults, to_placing
+from specdec_cli.placing_keys import PLACING_KEYS, faults, to_placing, to_plain
 from specdec_cli.settings import GpuLayers, ModelSettings
 
 LARGEST_CONTEXT: Final = 2**24
@@ -99,17 +99,12 @@ def to_settings(given: Mapping[str, Any]) -> ModelSettings:
     for name, words in WORDS.items():
         if given.get(name, "f16" if words is CACHE_TYPES else "auto") not in words:
             raise UsageError(f"{name} {given[name]} is not one of {', '.join(words)}")
-    places = {name: _to_plain(value) for name, value in given.items() if name in PLACING_KEYS}
+    places = {name: to_plain(value) for name, value in given.items() if name in PLACING_KEYS}
     for name, complaint in faults(places):
         raise UsageError(f"{name} {given[name]} {complaint}")
     adapters = {name: _to_adapters(name, given[name]) for name in ("lora", "draft_lora") if name in given}
     others = {name: value for name, value in given.items() if name not in PLACING_KEYS}
     return ModelSettings(placing=to_placing(places), **{**others, **adapters})
-
-
-def _to_plain(value: Any) -> Any:
-    """A sequence as a models.toml has it."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def to_chain_options(given: Mapping[str, Any]) -> dict[str, Any]:

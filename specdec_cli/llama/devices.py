@@ -13,6 +13,8 @@ from specdec_cli.llama.library import ggml, llama
 
 KINDS: Final = ("CPU", "GPU", "integrated GPU", "accelerator")
 """What ggml's types of devices are, in their order."""
+GPU_KINDS: Final = KINDS[1:3]
+"""Those that layers are put on before the CPU."""
 CGROUPS: Final = Path("/sys/fs/cgroup")
 OWN_CGROUP: Final = Path("/proc/self/cgroup")
 

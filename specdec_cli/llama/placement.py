@@ -15,24 +15,30 @@ MODES: Final = {"none": 0, "layer": 1, "row": 2}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The last `gpu_layers` of all `layers`, the output being the last one, are on `devices`, the others on the CPU.
+    """How many of a model's `layers`, the output being the last one, each of `devices` holds, by `split`.
 
-    `split` are the shares of the devices. `main` is the one that gathers where `mode` is to split rows.
+    They hold the last ones, in order; the first ones are on the CPU.
     """
 
     devices: tuple[Device, ...] = ()
-    gpu_layers: int = 0
+    split: tuple[int, ...] = ()
     layers: int = 0
-    split: tuple[float, ...] = ()
     mode: str = "layer"
-    main: int = 0
+
+    @property
+    def gpu_layers(self) -> int:
+        """How many are on devices."""
+        return sum(self.split)
+
+    @property
+    def held(self) -> tuple[tuple[Device, int], ...]:
+        """The devices that hold anything, each with its number of layers."""
+        return tuple((device, count) for device, count in zip(self.devices, self.split, strict=True) if count)
 
     @property
     def used(self) -> tuple[Device, ...]:
         """The devices that hold anything."""
-        if not self.gpu_layers:
-            return ()
-        return tuple(each for each, share in zip(self.devices, self.split, strict=True) if share)
+        return tuple(device for device, _ in self.held)
 
     @property
     def on_cpu(self) -> bool:
@@ -50,13 +56,19 @@ class Placement:
         return "+".join([*(["CPU"] if self.on_cpu else []), *(each.name for each in self.used)])
 
 
+def most_devices() -> int:
+    """How many devices llama.cpp takes for a model."""
+    most: int = llama().llama_max_devices()
+    return most
+
+
 def place(params: Any, placement: Placement) -> object:
     """Let llama.cpp's parameters of a model say `placement`. What is returned must live until the model is loaded."""
     devices = (ctypes.c_void_p * (len(placement.devices) + 1))(*(each.pointer for each in placement.devices), None)
-    split = (ctypes.c_float * llama().llama_max_devices())(*placement.split)
+    split = (ctypes.c_float * most_devices())(*placement.split)
     params.devices = ctypes.addressof(devices)
     params.n_gpu_layers = placement.gpu_layers
     params.split_mode = MODES[placement.mode]
-    params.main_gpu = placement.main
+    params.main_gpu = 0  # with the mode "none" there is only this one
     params.tensor_split = ctypes.cast(split, ctypes.POINTER(ctypes.c_float))
     return devices, split

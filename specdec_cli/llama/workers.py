@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from threading import Event, Thread
+from functools import partial
+from threading import Event
 from typing import Final
 
 from specdec_cli.errors import ModelError
@@ -13,6 +14,9 @@ from specdec_cli.llama.devices import Device, describe
 from specdec_cli.llama.greeting import Greeting, Version, greet
 from specdec_cli.llama.keepalive import keep_alive, shut_down
 from specdec_cli.llama.rpc_library import check_built, hold, lent_devices, protocol_version, release
+from specdec_cli.llama.waiting import begin, ended
+
+Check = Callable[[], object]
 
 PATIENCE: Final = 5.0
 """Seconds for a worker to answer."""
@@ -40,24 +44,26 @@ def known() -> tuple[Greeting, ...]:
 class Workers:
     """The workers of a session, connected as long as it lasts. `devices` are theirs, in order, and so numbered.
 
-    Each gets `patience` seconds to answer.
+    Each gets `patience` seconds to answer. `check` is called while they are waited for, and may raise.
 
     Raises:
         ModelError: see `greet`; or one speaks another version of the protocol than this llama.cpp.
     """
 
-    def __init__(self, endpoints: Sequence[str], *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, endpoints: Sequence[str], *, patience: float = PATIENCE, check: Check = lambda: None
+    ) -> None:
         self.greetings: tuple[Greeting, ...] = ()
         self.devices: tuple[Device, ...] = ()
         self._held: list[int] = []
         if not endpoints:
             return
         check_built()
-        self.greetings = _greet_all(endpoints, patience)
+        self.greetings = _greet_all(endpoints, patience, check)
         _known.extend(self.greetings)
         try:
             for greeting in self.greetings:
-                self._held.append(_hold_in_time(greeting, patience))
+                self._held.append(_hold_in_time(greeting, patience, check))
                 keep_alive(greeting.address)
                 self.devices += _describe_all(greeting, first=len(self.devices))
         except BaseException:
@@ -73,13 +79,17 @@ class Workers:
                 _known.remove(greeting)
 
 
-def _greet_all(endpoints: Sequence[str], patience: float) -> tuple[Greeting, ...]:
-    with ThreadPoolExecutor(len(endpoints) + 1) as pool:
-        own = pool.submit(protocol_version)
-        greeted = [pool.submit(greet, each, patience=patience) for each in endpoints]
-        greetings = tuple(each.result() for each in greeted)
-        for greeting in greetings:
-            check_version(greeting, own.result())
+def _greet_all(endpoints: Sequence[str], patience: float, check: Check) -> tuple[Greeting, ...]:
+    """All at once; the first that cannot be greeted ends the wait for the others."""
+    own = begin(protocol_version)
+    greeted = [begin(partial(greet, each, patience=patience)) for each in endpoints]
+    ended([own, *greeted], math.inf, check)
+    for each in greeted:
+        if each.done():
+            check_version(each.result(), None)
+    greetings = tuple(each.result() for each in greeted)
+    for greeting in greetings:
+        check_version(greeting, own.result())
     _check_different(greetings)
     return greetings
 
@@ -107,27 +117,21 @@ def check_version(greeting: Greeting, own: Version | None) -> None:
         )
 
 
-def _hold_in_time(greeting: Greeting, patience: float) -> int:
+def _hold_in_time(greeting: Greeting, patience: float, check: Check) -> int:
     """Connect for good. Another client may have come in between, for which C code would wait as long as it takes."""
-    connected: Future[int] = Future()
-
-    def connect() -> None:
-        backend = hold(greeting.address)
-        try:
-            connected.set_result(backend)
-        except InvalidStateError:  # nobody waits any more
-            release(backend)
-
-    Thread(target=connect, daemon=True).start()
+    connecting = begin(partial(hold, greeting.address), undo=release)
     try:
-        return connected.result(patience)
-    except TimeoutError:
-        if not connected.cancel():
-            return connected.result()
+        in_time = ended([connecting], patience, check)
+    except BaseException:
+        if not connecting.cancel():
+            release(connecting.result())
+        raise
+    if not in_time and connecting.cancel():
         raise ModelError(
             f"worker {greeting.endpoint} serves another client, which came in just now",
             hint="a worker serves one client at a time: wait for the other one to end, or start a second worker",
-        ) from None
+        )
+    return connecting.result()
 
 
 def _describe_all(greeting: Greeting, *, first: int) -> tuple[Device, ...]:

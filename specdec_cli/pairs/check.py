@@ -90,15 +90,15 @@ def check_pair(pair: Pair, options: CheckOptions) -> Report:
     if useless := _useless_files(pair, target.description.vocabulary):
         obstacle, way_out = useless[0], "check the path, or take another -d"
     machine, needed = memory(), target.memory + (draft.memory if draft else 0)
-    is_known = machine is not None and (options.lent is not None or not pair.placing.rpc)
-    if not obstacle and is_known and machine is not None and needed > machine + (options.lent or 0):
+    lent = options.lent if pair.placing.rpc else 0
+    if not obstacle and machine is not None and lent is not None and needed > machine + lent:
         caches = target.cache + (draft.cache if draft else 0)
-        lent = f", its workers {gigabytes(options.lent)} free" if options.lent else ""
-        obstacle = f"it needs {gigabytes(needed)} of memory and this machine has {gigabytes(machine)}{lent}"
+        more = f", its workers {gigabytes(lent)} free" if lent else ""
+        obstacle = f"it needs {gigabytes(needed)} of memory and this machine has {gigabytes(machine)}{more}"
         way_out = (
             f"caches are {gigabytes(caches)} of it: a smaller --ctx-size or --cache-type-k q8_0; else smaller files"
         )
-    remarks = (*_remarks(target, draft), *(_remarks_on_workers(pair) if options.lent is None else []))
+    remarks = tuple(_remarks(pair, target, draft, lent))
     return Report(pair, target, draft, agreement, machine, obstacle, way_out, remarks)
 
 
@@ -170,14 +170,7 @@ def _agree(target: Need, draft: Need | None) -> tuple[Agreement | None, str, str
     return Agreement(difference, shared), "", "a draft of the target's family would have more of its guesses kept"
 
 
-def _remarks_on_workers(pair: Pair) -> list[str]:
-    """They are not asked here: a check needs no network."""
-    if not pair.placing.rpc:
-        return []
-    return [f"layers go to {', '.join(pair.placing.rpc)}: specdec doctor says whether there is room"]
-
-
-def _remarks(target: Need, draft: Need | None) -> list[str]:
+def _remarks(pair: Pair, target: Need, draft: Need | None, lent: int | None) -> list[str]:
     """What else a user should know."""
     remarks = []
     if not target.description.has_template:
@@ -188,4 +181,6 @@ def _remarks(target: Need, draft: Need | None) -> list[str]:
         remarks.append(f"the draft knows {draft.context:,} tokens of context: behind these nothing is drafted")
     if draft is not None and draft.description.weights >= target.description.weights:
         remarks.append("the draft is no smaller than the target: it will not be faster than plain decoding (-d none)")
+    if pair.placing.rpc and lent is None:
+        remarks.append(f"layers go to {', '.join(pair.placing.rpc)}: specdec doctor says whether there is room")
     return remarks

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from specdec_cli.commands import option_groups
 from specdec_cli.commands.chat import chat
 from specdec_cli.commands.generate import generate
-from specdec_cli.commands.option_groups import AnswerOptions, EngineOptions, grouped
+from specdec_cli.commands.option_groups import AnswerOptions, EngineOptions, PlacingOptions, grouped
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.errors import UsageError
-from specdec_cli.settings import ModelSettings
+from specdec_cli.settings import ModelPlacing, ModelSettings, Placing
 
 
 def test_a_group_becomes_its_options_and_comes_back_as_one_value() -> None:
@@ -65,3 +66,43 @@ def test_contradictions_are_refused(options: dict[str, object]) -> None:
 def test_settings_of_the_engine_are_those_of_a_session() -> None:
     assert EngineOptions().to_settings() == ModelSettings()
     assert EngineOptions(lora=["a=0.5"], threads=2).to_settings() == ModelSettings(lora=((Path("a"), 0.5),), threads=2)
+
+
+def test_what_places_the_models_is_read_for_target_and_draft_apart() -> None:
+    given = PlacingOptions(
+        rpc="far:1,near",
+        device="CUDA0, RPC0",
+        draft_device="none",
+        gpu_layers="auto",
+        draft_gpu_layers=0,
+        tensor_split="3, 1.5",
+        split_mode="row",
+        main_gpu=1,
+    )
+    assert given.to_placing() == Placing(
+        ("far:1", "near:50052"),
+        ModelPlacing(("CUDA0", "RPC0"), "auto", (3.0, 1.5), "row", 1),
+        ModelPlacing(("none",), 0),
+    )
+    assert EngineOptions(rpc="none", threads=2).to_settings() == ModelSettings(placing=Placing(rpc=()), threads=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"device": "CUDA0,"}, '--device "CUDA0," has an empty name'),
+        ({"draft_device": " "}, '--draft-device " " has an empty name'),
+        ({"device": "a, b,a"}, "--device names a twice"),
+        ({"tensor_split": "3,x"}, '--tensor-split "3,x" is no list of shares'),
+        ({"tensor_split": ""}, '--tensor-split "" is no list of shares'),
+        ({"tensor_split": "0,0"}, '--tensor-split "0,0" is no list of shares'),
+        ({"tensor_split": "3,-1"}, '--tensor-split "3,-1" is no list of shares'),
+        ({"tensor_split": "inf,1"}, '--tensor-split "inf,1" is no list of shares'),
+        ({"tensor_split": "nan"}, '--tensor-split "nan" is no list of shares'),
+        ({"rpc": "far:0"}, '--rpc far:0 has the port "0", which is not in 1..65535'),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_option(options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        PlacingOptions(**options).to_placing()
+    assert caught.value.message == complaint

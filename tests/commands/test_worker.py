@@ -182,7 +182,7 @@ def test_an_address_in_use_is_refused_before_anything_is_loaded(
         (["--host", "192.0.2.1", "--expose"], "is not an address of this machine"),
         (["--port", "65536"], "--port 65536 is not in 0..65535"),
         (["--threads", "0"], "--threads 0 is not in 1..512"),
-        (["--device", ""], "--device needs a name"),
+        (["--device", ""], '--device "" has an empty name'),
         (["--device", "CPU,CPU"], "--device names CPU twice"),
         (["--cache", os.devnull, "--port", "0"], f"--cache {os.devnull} cannot be used"),
     ],

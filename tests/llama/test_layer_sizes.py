@@ -23,13 +23,13 @@ ROUNDED = 0.005 * MEBIBYTE
 ROW = 4 * WIDTH
 """Bytes of a row of an F32 matrix."""
 LOAD = """
-import ctypes, os, socket, sys, threading, time
+import os, socket, sys, threading, time
 from pathlib import Path
 from specdec_cli.llama.devices import describe, devices
 from specdec_cli.llama.interrupt import Interrupt
-from specdec_cli.llama.library import ggml, show_log
+from specdec_cli.llama.library import show_log
 from specdec_cli.llama.placement import Placement
-from specdec_cli.llama.rpc_library import add_server, start_server
+from specdec_cli.llama.rpc_library import lent_devices, start_server
 from specdec_cli.llama.weights import load_weights
 
 with socket.socket() as free:
@@ -40,11 +40,10 @@ serving = (endpoint, None, 1, [devices()[0].pointer])
 threading.Thread(target=start_server, args=serving, daemon=True).start()
 while socket.socket().connect_ex(address):
     time.sleep(0.01)
-get = ggml("ggml_backend_reg_dev_get", ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t))
-device = describe(get(add_server(endpoint), 0), endpoint)
+device = describe(lent_devices(endpoint)[0], endpoint)
 show_log(lambda line: print(line, end=""))
 for path, layers in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
-    placement = Placement((device,), layers, 3, (1.0,))
+    placement = Placement((device,), (layers,), 3)
     load_weights(Path(path), "target", placement=placement, interrupt=Interrupt(), on_progress=id).close()
 sys.stdout.flush()
 os._exit(0)

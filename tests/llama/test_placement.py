@@ -13,10 +13,11 @@ import pytest
 from specdec_cli.catalog import Pair
 from specdec_cli.llama.devices import Device, describe
 from specdec_cli.llama.interrupt import Interrupt
-from specdec_cli.llama.library import show_log
-from specdec_cli.llama.placement import Placement
+from specdec_cli.llama.library import llama, show_log
+from specdec_cli.llama.placement import MODES, Placement, place
 from specdec_cli.llama.weights import load_weights
 from specdec_cli.llama.workers import Workers
+from specdec_cli.settings import SPLIT_MODES
 from tests.worker_process import WorkerProcess
 
 A = Device("A", "", "GPU", "X", 1, 1)
@@ -40,15 +41,14 @@ def assigned(path: Path, placement: Placement) -> list[str]:
     return [match[1] for line in lines if (match := re.search(r"layer +\d+ assigned to device (\w+)", line))]
 
 
-@pytest.mark.parametrize("split", [(1.0, 2.0), (2.0, 1.0), (3.0, 0.0), (0.0, 3.0), (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)])
+@pytest.mark.parametrize("split", [(1, 2), (2, 1), (3, 0), (0, 3), (1, 1), (0, 1), (0, 0)])
 def test_each_layer_is_on_the_device_that_the_placement_says(
-    attention_pair: Pair, lent: tuple[Device, ...], split: tuple[float, float]
+    attention_pair: Pair, lent: tuple[Device, ...], split: tuple[int, int]
 ) -> None:
-    count = int(sum(split))
-    said = ["CPU"] * (3 - count)
-    for device, share in zip(lent, split, strict=True):
-        said += [describe(device.pointer).name] * int(share)  # by ggml's number in this process
-    assert assigned(attention_pair.target, Placement(lent, count, 3, split)) == said
+    said = ["CPU"] * (3 - sum(split))
+    for device, count in zip(lent, split, strict=True):
+        said += [describe(device.pointer).name] * count  # by ggml's number in this process
+    assert assigned(attention_pair.target, Placement(lent, split, 3)) == said
 
 
 def test_without_devices_all_is_on_the_cpu(attention_pair: Pair) -> None:
@@ -59,13 +59,27 @@ def test_without_devices_all_is_on_the_cpu(attention_pair: Pair) -> None:
     ("placement", "name"),
     [
         (Placement(), "CPU"),
-        (Placement((A, B), 3, 3, (1, 2)), "A+B"),
-        (Placement((A, B), 3, 3, (0, 3)), "B"),
-        (Placement((A, B), 2, 3, (1, 1)), "CPU+A+B"),
-        (Placement((A, B), 0, 3, (0, 0)), "CPU"),
+        (Placement((A, B), (1, 2), 3), "A+B"),
+        (Placement((A, B), (0, 3), 3), "B"),
+        (Placement((A, B), (1, 1), 3), "CPU+A+B"),
+        (Placement((A, B), (0, 0), 3), "CPU"),
     ],
 )
 def test_a_placement_is_called_by_where_anything_is(placement: Placement, name: str) -> None:
     assert placement.name == name
     assert placement.on_cpu == ("CPU" in name)
     assert replace(placement, mode="row").name == name
+
+
+@pytest.mark.parametrize(("split", "is_remote"), [((1, 2), True), ((0, 3), True), ((3, 0), False), ((0, 0), False)])
+def test_a_worker_counts_where_it_holds_anything(split: tuple[int, int], is_remote: bool) -> None:
+    assert Placement((A, replace(B, endpoint="far:1")), split, 3).is_remote == is_remote
+
+
+def test_modes_are_those_of_llama_cpp() -> None:
+    assert set(MODES) == set(SPLIT_MODES)
+    params = llama().llama_model_default_params()
+    for mode in SPLIT_MODES:
+        held = place(params, Placement(mode=mode))
+        assert params.split_mode == getattr(llama(), f"LLAMA_SPLIT_MODE_{mode.upper()}")
+        assert held

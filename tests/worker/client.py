@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Timer
 from typing import IO, Any, Final
 
-from specdec_cli.llama.library import ggml, llama
-from specdec_cli.llama.rpc_library import add_server
+from specdec_cli.llama.library import llama
+from specdec_cli.llama.rpc_library import lent_devices
 
 PATIENCE: Final = 60.0
 """Seconds until a test that waits for the impossible fails."""
@@ -67,17 +67,9 @@ def main(endpoint: str, path: str, *moments: str) -> None:
         say(sys.stdout.fileno(), "done")
 
 
-def devices_of(endpoint: str) -> list[int]:
-    """ggml's pointers of what the worker lends."""
-    registry = add_server(endpoint)
-    count = ggml("ggml_backend_reg_dev_count", ctypes.c_size_t, (ctypes.c_void_p,))(registry)
-    device = ggml("ggml_backend_reg_dev_get", ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t))
-    return [device(registry, index) for index in range(count)]
-
-
 def load_and_decode(endpoint: str, path: str, output: int) -> None:
     """Be a client until it is killed."""
-    devices = devices_of(endpoint)
+    devices = lent_devices(endpoint)
     held = (ctypes.c_void_p * (len(devices) + 1))(*devices, None)
     params = llama().llama_model_default_params()
     params.devices, params.n_gpu_layers = ctypes.addressof(held), -1

@@ -17,6 +17,7 @@ ENDINGS: Final = {
     "length": "as many as were asked for",
     "context": "the context was full",
     "interrupted": "interrupted",
+    "failed": "the engine failed",
 }
 
 
