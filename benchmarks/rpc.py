@@ -7,6 +7,9 @@ a proxy of benchmarks/delay.py. For each delay the pair is loaded, its target on
 specdec measures what passes cost, as it does for anybody; then plain decoding and `--draft-tokens auto` take turns on
 each text. Speeds are medians, counted from the first round on; speed-ups are medians over turns, with the lowest and
 the highest. Run it on an otherwise idle machine.
+
+Threads of OpenMP spin for a while when their work is done, which takes the cores from the process whose turn it is;
+on machines of their own they would not. So GOMP_SPINCOUNT is 2000 in all of them, unless it is set already.
 """
 
 from __future__ import annotations
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write what was measured there; benchmarks/rpc_plot.py draws it")
     parser.add_argument("--plot", type=Path, help="draw it, an .svg or a .png")
     arguments = parser.parse_args()
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     report = Report(to_facts(arguments), [])
     print(*report.facts, "", HEADER, sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as cache, workers(arguments.workers, arguments.threads) as ports:

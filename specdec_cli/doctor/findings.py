@@ -12,6 +12,7 @@ from specdec_cli.doctor.hardware import FEATURES
 from specdec_cli.doctor.workers import BACKEND, SLOW
 from specdec_cli.errors import EXIT_MODEL, EXIT_OK, EXIT_USAGE
 from specdec_cli.llama.devices import GPU_KINDS, Device
+from specdec_cli.llama.rpc_library import NOT_BUILT
 from specdec_cli.pairs.check import gigabytes
 
 FAST: Final = ("AVX", "AVX2", "FMA", "F16C", "DOTPROD", "MATMUL_INT8")
@@ -68,7 +69,7 @@ def _of_engine(found: Examination) -> Iterator[Finding]:
 def _of_workers(found: Examination) -> Iterator[Finding]:
     build = found.engine.build
     if found.workers and build is not None and BACKEND not in build.backends:
-        yield Finding("llama.cpp is built without RPC, which workers need", RPC_FLAGS, EXIT_MODEL)
+        yield Finding(NOT_BUILT, RPC_FLAGS, EXIT_MODEL)
     for worker in found.workers:
         if worker.problem is not None:
             yield Finding(worker.problem.message, worker.problem.hint, worker.problem.exit_code)

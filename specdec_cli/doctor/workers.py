@@ -6,14 +6,15 @@ They are greeted over sockets of our own and never connected to: ggml would end 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from specdec_cli.errors import ModelError
 from specdec_cli.llama.devices import Device
 from specdec_cli.llama.greeting import Greeting, Version, greet
 from specdec_cli.llama.rpc_library import protocol_version
+from specdec_cli.llama.waiting import begin
 from specdec_cli.llama.workers import check_version
 
 KIND, BACKEND = "GPU", "RPC"
@@ -44,12 +45,11 @@ def greet_workers(endpoints: Sequence[str], *, loads: bool) -> tuple[Worker, ...
     """Greet all at once, which takes seconds where one does not answer. Versions are compared if llama.cpp `loads`."""
     if not endpoints:
         return ()
-    with ThreadPoolExecutor(len(endpoints) + 1) as pool:
-        own = pool.submit(lambda: protocol_version() if loads else None)
-        workers = list(pool.map(_greet, endpoints))
-        found: list[Worker] = []
-        for worker in workers:
-            found.append(_check(worker, own.result(), first=sum(len(each.devices) for each in found)))
+    own = begin(lambda: protocol_version() if loads else None)
+    greeted = [begin(partial(_greet, each)) for each in endpoints]
+    found: list[Worker] = []
+    for worker in (each.result() for each in greeted):
+        found.append(_check(worker, own.result(), first=sum(len(each.devices) for each in found)))
     return tuple(found)
 
 

@@ -12,21 +12,27 @@ from typing import Final
 
 FOLDERS: Final = (Path("/proc/self/fd"), Path("/dev/fd"))
 """Where a process finds its own descriptors, by system."""
-OPTIONS: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPALIVE": 10, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3}
-"""Seconds of silence before the kernel asks whether the other side is there (macOS has its own name for it), seconds
-between questions, and how many may go unanswered. The kernel of a worker that computes answers them.
-
-A limit on the answers to data too (TCP_USER_TIMEOUT) would end a long pass: what waits to be read counts as unanswered.
-"""
+IDLE, INTERVAL, PROBES = 10, 3, 3
+"""For a worker: see `probe`. A limit on the answers to data too (TCP_USER_TIMEOUT) would end a long pass, for what
+waits to be read counts as unanswered."""
 
 
 def keep_alive(address: str) -> None:
     """Watch over this process's connections to `address`, which is in numbers, whoever made them."""
     for connection in _connections_to(address):
         with suppress(OSError):  # one that breaks just now
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name in OPTIONS.keys() & vars(socket):
-                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), OPTIONS[name])
+            probe(connection, IDLE, INTERVAL, PROBES)
+
+
+def probe(connection: socket.socket, idle: int, interval: int, probes: int) -> None:
+    """After `idle` seconds of silence let the kernel ask whether the other side is there, each `interval` seconds.
+
+    So many `probes` may go unanswered. The kernel of a machine that computes answers them.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    wanted = {"TCP_KEEPIDLE": idle, "TCP_KEEPALIVE": idle, "TCP_KEEPINTVL": interval, "TCP_KEEPCNT": probes}
+    for name in wanted.keys() & vars(socket):  # the first is what Linux has, the second macOS
+        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), wanted[name])
 
 
 def shut_down(address: str) -> None:
@@ -37,16 +43,25 @@ def shut_down(address: str) -> None:
 
 
 def _connections_to(address: str) -> Iterator[socket.socket]:
-    """Copies of this process's descriptors of connections there: what is set on a copy holds for both."""
     host, _, port = address.rpartition(":")
+    for each in own_sockets():
+        with suppress(OSError):  # no connection
+            if each.getpeername() == (host, int(port)):
+                yield each
+
+
+def own_sockets() -> Iterator[socket.socket]:
+    """Copies of this process's sockets, C code's too, each closed after its turn: what is set on one holds for both."""
     for descriptor in _descriptors():
-        with suppress(OSError):  # closed by now, or no connection
-            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                continue
-            copy = socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM)
-            with copy:
-                if copy.getpeername() == (host, int(port)):
+        with suppress(OSError):  # closed by now
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                with socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as copy:
                     yield copy
+
+
+def can_look() -> bool:
+    """Whether this system shows a process its descriptors; Windows does not."""
+    return any(folder.is_dir() for folder in FOLDERS)
 
 
 def _descriptors() -> list[int]:

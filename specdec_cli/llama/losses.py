@@ -18,7 +18,7 @@ DYING: Final = 0.2
 SIGNS_OF_LOSS: Final = ("Remote RPC server crashed", "Failed to connect to ", "RPC handshake failed for ")
 """What ggml says as it gives up on a worker."""
 LOSSES: Final[dict[Fault | None, tuple[str, str]]] = {
-    "refused": ("nothing listens there any more", "start specdec worker there again"),
+    "refused": ("nothing listens there any more", "start specdec worker there again, if it does not do so by itself"),
     "unknown": ("its name is unknown by now", "check the network of this machine"),
     "unreachable": ("it cannot be reached any more", "is that machine up, and the network between?"),
     "closed": ("nothing serves there any more", "start specdec worker again at the end of the tunnel"),

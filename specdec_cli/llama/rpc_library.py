@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any, Final
 
 from specdec_cli.errors import ModelError
+from specdec_cli.llama.greeting import Version
 from specdec_cli.llama.library import ggml, llama
 
-Version = tuple[int, int, int]
-
+NOT_BUILT: Final = "llama.cpp is built without RPC, which workers need"
 SAY_VERSION: Final = """
 from specdec_cli.llama.devices import devices
 from specdec_cli.llama.rpc_library import start_server
@@ -118,7 +118,7 @@ def _function(name: str, result: Any, arguments: tuple[Any, ...]) -> Any:
     address = find(registry, name.encode()) if registry else None
     if not address:
         raise ModelError(
-            "llama.cpp is built without RPC, which workers need",
+            NOT_BUILT,
             hint='CMAKE_ARGS="-DGGML_RPC=ON" pip install --force-reinstall '
             "--no-binary llama-cpp-python llama-cpp-python",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, InvalidStateError, wait
+from contextlib import suppress
 from threading import Thread
 from typing import Any, Final, TypeVar
 
@@ -21,8 +22,8 @@ def begin(act: Callable[[], Result], undo: Callable[[Result], object] = lambda _
     def run() -> None:
         try:
             result = act()
-        except BaseException as error:  # also what is no Exception is for whoever waits
-            if not future.cancelled():
+        except Exception as error:
+            with suppress(InvalidStateError):  # nobody waits any more
                 future.set_exception(error)
             return
         try:
@@ -35,17 +36,14 @@ def begin(act: Callable[[], Result], undo: Callable[[Result], object] = lambda _
 
 
 def ended(futures: Iterable[Future[Any]], patience: float, check: Callable[[], object]) -> bool:
-    """Whether all of them end, or one fails, within `patience` seconds; `check` is called now and then, and may raise.
+    """Whether all of them end within `patience` seconds; `check` is called now and then meanwhile, and may raise.
 
-    Where one fails the others may still go on.
+    What the first of them to fail raises ends the wait for the others.
     """
     deadline, pending = time.monotonic() + patience, set(futures)
     while pending and time.monotonic() < deadline:
-        check()
         done, pending = wait(pending, timeout=MOMENT, return_when=FIRST_EXCEPTION)
-        if any(each.exception() for each in done):
-            break
-    else:
-        return not pending
-    check()
-    return True
+        check()
+        for each in done:
+            each.result()
+    return not pending

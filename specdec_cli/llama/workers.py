@@ -50,9 +50,7 @@ class Workers:
         ModelError: see `greet`; or one speaks another version of the protocol than this llama.cpp.
     """
 
-    def __init__(
-        self, endpoints: Sequence[str], *, patience: float = PATIENCE, check: Check = lambda: None
-    ) -> None:
+    def __init__(self, endpoints: Sequence[str], *, patience: float = PATIENCE, check: Check = lambda: None) -> None:
         self.greetings: tuple[Greeting, ...] = ()
         self.devices: tuple[Device, ...] = ()
         self._held: list[int] = []
@@ -80,13 +78,10 @@ class Workers:
 
 
 def _greet_all(endpoints: Sequence[str], patience: float, check: Check) -> tuple[Greeting, ...]:
-    """All at once; the first that cannot be greeted ends the wait for the others."""
+    """All at once; the first of them that cannot be greeted ends the wait for the others."""
     own = begin(protocol_version)
     greeted = [begin(partial(greet, each, patience=patience)) for each in endpoints]
     ended([own, *greeted], math.inf, check)
-    for each in greeted:
-        if each.done():
-            check_version(each.result(), None)
     greetings = tuple(each.result() for each in greeted)
     for greeting in greetings:
         check_version(greeting, own.result())

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from specdec_cli.errors import UsageError
-from specdec_cli.llama.devices import Device, devices
+from specdec_cli.llama.devices import GPU_KINDS, Device, devices
 from specdec_cli.pairs.check import gigabytes
-
-LAYERED: Final = ("GPU", "integrated GPU")
-"""Kinds that are lent before the CPU."""
 
 
 def choose_devices(names: Sequence[str]) -> list[Device]:
@@ -27,7 +23,7 @@ def choose_devices(names: Sequence[str]) -> list[Device]:
             raise UsageError(f'--device "{name}" is not a device of this machine', hint=f"there are: {known}")
     if names:
         return [there[name] for name in names]
-    accelerators = [device for device in there.values() if device.kind in LAYERED]
+    accelerators = [device for device in there.values() if device.kind in GPU_KINDS]
     return accelerators or [device for device in there.values() if device.kind == "CPU"]
 
 

@@ -20,9 +20,10 @@ from typing import Final
 from specdec_cli.errors import EXIT_MODEL, SpecdecError
 from specdec_cli.llama import library
 from specdec_cli.llama.devices import Device, usable_cpus
+from specdec_cli.llama.keepalive import can_look
 from specdec_cli.llama.rpc_library import start_server
 from specdec_cli.worker.lending import choose_devices, describe
-from specdec_cli.worker.listening import can_look, find_listening, watch_clients
+from specdec_cli.worker.listening import find_listening, watch_clients
 from specdec_cli.worker.messages import Ready, Refused, Stopped, tell
 from specdec_cli.worker.plan import Plan
 

@@ -10,7 +10,7 @@ import pytest
 
 from specdec_cli.doctor import workers as doctor_workers
 from specdec_cli.doctor.workers import greet_workers
-from tests.worker_process import WorkerProcess, free_port
+from tests.worker_process import PATIENCE, WorkerProcess, free_port
 
 CONNECT = """
 import sys
@@ -18,6 +18,22 @@ from specdec_cli.llama.workers import Workers
 workers = Workers(sys.argv[1:])
 print(*(f"{each.name} {each.kind} {each.backend} {each.total} {each.endpoint}" for each in workers.devices), sep="\\n")
 workers.close()
+"""
+
+INTERRUPTED = """
+import os, signal
+from threading import Event
+from specdec_cli.doctor import workers
+
+def never(endpoint):
+    os.kill(os.getpid(), signal.SIGINT)
+    Event().wait()
+
+workers.greet = never
+try:
+    workers.greet_workers(["127.0.0.1:1"], loads=False)
+except KeyboardInterrupt:
+    print("interrupted")
 """
 
 
@@ -76,3 +92,10 @@ def test_without_llama_cpp_workers_are_greeted_and_no_version_is_asked(
 def test_where_none_is_asked_about_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_workers, "greet", None)
     assert greet_workers((), loads=True) == ()
+
+
+def test_ctrl_c_ends_the_wait_for_one_that_does_not_answer() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")

@@ -53,7 +53,7 @@ def test_of_two_workers_the_one_that_is_dead_is_named(known: Callable[..., None]
         told = explain_loss(f"evaluating target x: {LOST}")
     assert told == (
         f"worker {dead.endpoint} is lost: nothing listens there any more",
-        "start specdec worker there again",
+        "start specdec worker there again, if it does not do so by itself",
     )
 
 

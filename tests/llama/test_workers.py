@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -21,7 +22,7 @@ from specdec_cli.llama.workers import Workers
 from specdec_cli.settings import ModelPlacing, ModelSettings, Placing
 from tests.engine import answer
 from tests.fake_worker import answering, answers_of, listening
-from tests.worker_process import PATIENCE, WorkerProcess
+from tests.worker_process import PATIENCE, WorkerProcess, free_port
 
 LOST = "Remote RPC server crashed or returned malformed response"
 SOON = 0.5
@@ -169,6 +170,58 @@ def test_a_client_that_comes_in_between_is_no_hang_and_the_others_are_left(
         greet(worker.endpoint)
         intruders[0].close()
         greet(second.endpoint, patience=PATIENCE)  # the connection that nobody waits for is left again
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """The endpoint of what accepts and says nothing until the end."""
+    done = Event()
+    with listening(lambda _: done.wait(PATIENCE)) as endpoint:
+        yield endpoint
+        done.set()
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_the_wait_for_an_answer() -> None:
+    with silent() as endpoint, pytest.raises(KeyboardInterrupt):
+        Workers([endpoint], patience=PATIENCE, check=_interrupt)
+    assert workers._known == []
+
+
+def test_ctrl_c_ends_the_wait_for_a_connection_which_is_left_once_it_comes(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, asked, left, go = rpc_library.hold, Event(), Event(), Event()
+
+    def hold_later(address: str) -> int:
+        asked.set()
+        go.wait(PATIENCE)
+        return connect(address)
+
+    def check() -> None:
+        if asked.is_set():
+            _interrupt()
+
+    def leave(backend: int) -> None:
+        rpc_library.release(backend)
+        left.set()
+
+    monkeypatch.setattr(workers, "hold", hold_later)
+    monkeypatch.setattr(workers, "release", leave)
+    with pytest.raises(KeyboardInterrupt):
+        Workers([worker.endpoint], check=check)
+    go.set()
+    assert left.wait(PATIENCE)
+    greet(worker.endpoint, patience=PATIENCE)
+
+
+def test_one_that_is_absent_ends_the_wait_for_one_that_says_nothing() -> None:
+    absent = f"127.0.0.1:{free_port()}"
+    with silent() as endpoint, pytest.raises(ModelError, match=f"worker {absent}: nothing listens there"):
+        Workers([endpoint, absent], patience=PATIENCE)
 
 
 def test_a_llama_cpp_without_rpc_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

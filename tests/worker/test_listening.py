@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from specdec_cli.worker.listening import IDLE, can_look, find_listening, watch_clients
+from specdec_cli.llama.keepalive import can_look
+from specdec_cli.worker.listening import IDLE, find_listening, watch_clients
 
 pytestmark = pytest.mark.skipif(not can_look(), reason="this system does not show a process its open files")
 
