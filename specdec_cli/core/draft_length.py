@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
@@ -63,8 +64,8 @@ class AdaptiveLength:
     Worth is tokens: the chance that the block is kept so far, times what is expected to be kept of the next j
     tokens. Time is counted at the rate ρ that recent rounds brought, tokens for each plain step: to draft on
     pays if for some j the one exceeds ρ times the other (the renewal-reward rate; never below 1, which is plain
-    decoding). A drawn token is always kept, and all that is learned is learned from earlier rounds, so every
-    rule of verification stays exact.
+    decoding, nor above what blocks are believed to bring). A drawn token is always kept, and all that is learned
+    is learned from earlier rounds, so every rule of verification stays exact.
     """
 
     def __init__(self, costs: Costs) -> None:
@@ -72,7 +73,7 @@ class AdaptiveLength:
         self._estimates: dict[str, DrafterEstimate] = {}
         self._recent: deque[tuple[int, float]] = deque()
         self._tokens, self._time = PRIOR_ROUNDS, float(PRIOR_ROUNDS)  # of the recent rounds
-        self._rate = 1.0
+        self._rate = self._worth = 1.0
         self._reach: list[float] = [1.0]
 
     def __call__(self, proposal: Proposal) -> bool:
@@ -90,7 +91,7 @@ class AdaptiveLength:
         drafter = self._drafter(source)
         chances = (drafter.acceptance(confidence) for confidence in proposal.confidences[:length])
         kept = tuple(accumulate(chances, mul, initial=self._beginning))[1:]
-        return Outlook(kept, 1 + sum(kept), self._cost(source, length), self._rate)
+        return Outlook(kept, 1 + sum(kept), self._cost(source, length), self._worth)
 
     def learn(self, proposal: Proposal, verdict: Verdict) -> None:
         """Take note of what became of `proposal`; see `core.decode.Learn`."""
@@ -132,6 +133,19 @@ class AdaptiveLength:
     def _pays(self, proposal: Proposal, kept: float) -> bool:
         """Whether some number of tokens more is worth its time, `kept` being the chance that the block is kept.
 
+        At the beginning of a block it is settled what its time is worth: the rate of recent rounds, but never more than
+        what is believed of the best block now, unless a confidence tells this moment from others. One lucky block
+        raises that rate so much that no other seems to pay; then none followed, and the idle draft fell behind.
+        """
+        prospects = list(self._prospects(proposal, kept))
+        if not proposal.tokens:
+            best = max((1 + gain) / (1 + time) for gain, time in prospects)
+            self._worth = self._rate if proposal.confidences else min(self._rate, max(1.0, best))
+        return any(gain > self._worth * time for gain, time in prospects)
+
+    def _prospects(self, proposal: Proposal, kept: float) -> Iterator[tuple[float, float]]:
+        """Tokens that each number of tokens more is expected to bring, and its time.
+
         What a drafter that was idle has to read first counts in full, though all the blocks that follow need it: a
         start that one block would not pay for is left to the trials. Replayed on a draft whose passes get as dear
         with their length as those of a CPU, that made the worst texts 0.98 and 0.96 × plain decoding, not 0.93.
@@ -145,7 +159,4 @@ class AdaptiveLength:
         for longer in range(length + 1, LONGEST + 1):
             kept *= drafter.acceptance(known[longer - 1]) if longer <= len(known) else drafter.survival(longer)
             gain += kept
-            time = costs.verify(longer + 1) - verified + costs.draft(source, longer, 1) - drafted + reading
-            if gain > self._rate * time:
-                return True
-        return False
+            yield gain, costs.verify(longer + 1) - verified + costs.draft(source, longer, 1) - drafted + reading

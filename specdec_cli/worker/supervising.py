@@ -24,6 +24,8 @@ from specdec_cli.worker.visits import Visit
 MOST_FAILURES: Final = 3
 SECONDS_OF_FAILURES: Final = 10.0
 """A process that dies so often in so short a time without having had a client would go on with that for ever."""
+NAP: Final = 1.0
+"""Seconds until a signal is noticed at the latest: one that comes just before a wait begins does not wake Python."""
 VERSION: Final = "Starting RPC server v"
 CAME, LEFT, NO_SOCKET = "Accepted client connection", "Client connection closed", "Failed to create server socket"
 """What ggml prints."""
@@ -37,7 +39,9 @@ def supervise(plan: Plan, cache: TensorCache | None, terminal: Terminal) -> int:
     Raises:
         SpecdecError: nothing can be served, or not any more.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _end_once)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end_once)
     supervisor = Supervisor(plan, cache, terminal)
     try:
         supervisor.run()
@@ -45,6 +49,17 @@ def supervise(plan: Plan, cache: TensorCache | None, terminal: Terminal) -> int:
         return EXIT_OK
     finally:
         supervisor.end()
+
+
+def _end_once(*_: object) -> NoReturn:
+    """Raise KeyboardInterrupt, and let no second signal disturb the end: a launcher may pass on that of a terminal."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, _stay_calm)
+    raise KeyboardInterrupt
+
+
+def _stay_calm(*_: object) -> None:
+    """Of a signal that is ignored while it is on its way, Python would complain."""
 
 
 class Supervisor:
@@ -72,11 +87,13 @@ class Supervisor:
             threading.Thread(target=self._check_new, args=(self._cache,), daemon=True).start()
         self._start()
         while True:
+            due = self._visit.due(time.monotonic())
             try:
-                event = self._events.get(timeout=self._visit.due(time.monotonic()))
+                event = self._events.get(timeout=NAP if due is None else min(due, NAP))
             except Empty:
-                self._visit.tell()
-                self._say(words.CAME)
+                if self._visit.due(time.monotonic()) == 0:
+                    self._visit.tell()
+                    self._say(words.CAME)
                 continue
             if isinstance(event, Printed):
                 self._hear(event.text)

@@ -122,6 +122,16 @@ def test_it_ends_quietly_with_what_serves_behind_it(number: int) -> None:
         assert not runs(serving)
 
 
+def test_signals_in_a_row_end_it_as_one_does() -> None:
+    with RunningWorker() as worker:
+        worker.wait_for("  CPU: ")
+        serving = worker.serving
+        for number in (signal.SIGINT, signal.SIGTERM) * 5:
+            os.kill(worker.pid, number)
+        assert worker.end(signal.SIGINT) == 0
+        assert not runs(serving)
+
+
 def test_ctrl_c_in_a_terminal_ends_it_quietly() -> None:
     with PtyProcess(["worker", "--port", "0", "--threads", "1"], columns=120) as process:
         process.wait_for("  CPU: ")

@@ -261,3 +261,20 @@ def test_confidence_is_how_sure_q_is() -> None:
     assert asked[0].source == "model"
     for q, confidence in zip(proposal.distributions, proposal.confidences, strict=True):
         assert confidence == pytest.approx(float(((q.weights / q.total) ** 2).sum()))
+
+
+NETWORK = Costs(
+    (1.0, 1.58, 1.64, 1.8, *(1.95 + 0.12 * n for n in range(LONGEST - 3))),
+    {"model": tuple(0.23 * (1 + 0.2 * n) for n in range(LONGEST + 1))},
+)
+"""A target behind a network: one token more costs little, but so does a plain step beside a long block."""
+
+
+def test_one_lucky_block_does_not_make_the_next_one_look_too_dear() -> None:
+    rule = AdaptiveLength(NETWORK)
+    for drafted, accepted, confidence in ((1, 0, 0.5), (LONGEST, LONGEST, 0.97)):
+        assert not rule(Proposal((), (), (), "model")), "there is a block"
+        block = Proposal((0,) * drafted, (SURE_TOKEN,) * drafted, (confidence,) * drafted, "model")
+        overlaps = (1.0,) * accepted + (0.0,) * (drafted - accepted)
+        rule.learn(block, Verdict(accepted, 0, Kind.BONUS, overlaps))
+    assert not rule(Proposal((), (), (), "model")), "and after a lucky one another"
