@@ -101,7 +101,7 @@ class _Loading:
         self._interrupt = interrupt
         self._listener = listener
         self._weights: list[Weights] = []
-        self.workers = Workers(settings.placing.rpc or ())
+        self.workers = Workers(settings.placing.rpc or (), check=interrupt.check)
 
     def load(self, path: Path, role: str, placement: Placement) -> Weights:
         settings = self._settings

@@ -244,9 +244,15 @@ class Session:
 
         Raises:
             UsageError: they cannot be written.
+            KeyboardInterrupt: Ctrl-C before all were.
         """
-        for weights in self._loaded.weights:
-            self._caches.save(weights, folder)
+        try:
+            with self.interrupt:
+                for weights in self._loaded.weights:
+                    self._caches.save(weights, folder)
+                    self.interrupt.check()
+        finally:
+            self.interrupt.lower()
 
     def load_caches(self, folder: Path) -> None:
         """Let the first answer go on from caches that were saved in `folder`; without them where they do not fit."""

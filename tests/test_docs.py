@@ -20,7 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-OPTIONS_OF_OTHERS = {"--help", "--extra-index-url", "--staged", "--strict"}
+OPTIONS_OF_OTHERS = {"--help", "--extra-index-url", "--staged", "--strict", "--repeats", "--workers", "--delays"}
 CODES = {getattr(errors, name) for name in vars(errors) if name.startswith("EXIT_")}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import subprocess
 import sys
 import termios
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import pytest
 
+from specdec_cli.catalog import Pair
 from specdec_cli.cli import run
 from tests.pty_process import PATIENCE, PtyProcess
 from tests.spoken import repeats
@@ -198,6 +200,43 @@ def test_a_second_ctrl_c_ends_the_wait_for_a_worker_that_hangs(
     assert "Traceback" not in said
 
 
+def test_ctrl_c_ends_the_wait_for_a_worker_that_does_not_answer(
+    endless: Path, workers: tuple[WorkerProcess, WorkerProcess]
+) -> None:
+    """What it says of the worker would come later, with another code."""
+    with socket.create_connection(("127.0.0.1", workers[0].port)):
+        workers[0].stop()
+        with PtyProcess([*arguments("generate", endless, workers), "hello"], columns=100) as screen:
+            before = termios.tcgetattr(screen.slave)
+            workers[1].wait_for(2)  # the other one is greeted by now
+            screen.press(b"\x03")
+            screen._process.wait(PATIENCE)
+            assert termios.tcgetattr(screen.slave) == before
+            assert screen.wait() == 130
+            assert "error" not in "\n".join(screen.lines())
+
+
+def test_a_second_ctrl_c_ends_the_wait_for_a_cache_that_does_not_come(
+    endless: Path, workers: tuple[WorkerProcess, WorkerProcess], tmp_path: Path
+) -> None:
+    kept, own = tmp_path / "chat.json", {"XDG_STATE_HOME": str(tmp_path)}
+    command = [*arguments("chat", endless, workers), "-n", 3, "--session", kept, "--save-cache"]
+    with PtyProcess(command, columns=100, environment=own) as screen:
+        before = termios.tcgetattr(screen.slave)
+        screen.wait_for("/help lists commands")
+        screen.press(b"hello\r")
+        screen.wait_for("tokens/s")
+        workers[0].stop()
+        deadline = time.monotonic() + PATIENCE
+        while screen._process.poll() is None:
+            assert time.monotonic() < deadline
+            screen.press(b"\x04\x03")
+            time.sleep(0.3)
+        assert termios.tcgetattr(screen.slave) == before
+        assert screen.wait() == 130
+    assert len(json.loads(kept.read_text("utf-8"))["messages"]) == 2
+
+
 def test_a_worker_that_is_absent_is_one_line_before_anything_loads(
     endless: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,3 +248,25 @@ def test_a_worker_that_is_absent_is_one_line_before_anything_loads(
     assert err.splitlines()[0] == f"error: worker {endpoint}: nothing listens there"
     assert err.splitlines()[1].startswith("hint: ")
     assert len(err.splitlines()) == 2
+
+
+PROGRAM = """
+import os, sys
+from specdec_cli import open_pair
+
+with open_pair(sys.argv[1], draft="none", rpc=[sys.argv[2]], threads=1) as pair:
+    for step in pair.generate("x", max_tokens=10_000_000, draft_tokens=0):
+        os.kill(int(sys.argv[3]), 9)
+"""
+
+
+def test_a_program_that_loses_a_worker_ends_with_a_line_that_names_it(attention_pair: Pair) -> None:
+    with WorkerProcess() as worker:
+        arguments = [str(attention_pair.target), worker.endpoint, str(worker.pid)]
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+    assert done.returncode == 3
+    *_, last = done.stderr.splitlines()
+    assert last.startswith(f"specdec: worker {worker.endpoint} is lost: ")
+    assert "Traceback" not in done.stderr

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Unpack
 
 from specdec_cli.catalog import Pair, find_pair, pair_of_file, to_draft
-from specdec_cli.errors import UsageError
+from specdec_cli.errors import EXIT_MODEL, UsageError
 from specdec_cli.library.opened import OpenPair
 from specdec_cli.library.wishes import Loading, to_settings
+from specdec_cli.llama.library import on_abort
+from specdec_cli.llama.losses import explain_loss
 from specdec_cli.session import Session
 from specdec_cli.settings import Listener
 
@@ -37,8 +40,16 @@ def open_pair(
         KeyboardInterrupt: Ctrl-C while loading.
     """
     settings = to_settings(loading)
+    on_abort(_say_last_words)
     pair = _find(target, draft, None if config is None else Path(config))
     return OpenPair(Session(pair, settings, Listener(progress, LOG.warning)))
+
+
+def _say_last_words(message: str) -> int:
+    """What ends this process, in one line that names the worker if one is lost."""
+    said, hint = explain_loss(message) or (f"llama.cpp stopped: {message}", "")
+    sys.stderr.write(f"specdec: {said}{f'; {hint}' if hint else ''}\n")
+    return EXIT_MODEL
 
 
 def _find(target: str | Path | None, draft: str | Path | None, config: Path | None) -> Pair:
