@@ -180,6 +180,14 @@ def test_a_worker_that_is_lost_while_nobody_asks_is_named_at_the_next_question(
         assert_named("\n".join(screen.lines()), workers[0])
 
 
+def press_until_it_ends(screen: PtyProcess, keys: bytes) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while screen._process.poll() is None:
+        assert time.monotonic() < deadline
+        screen.press(keys)
+        time.sleep(0.3)
+
+
 def test_a_second_ctrl_c_ends_the_wait_for_a_worker_that_hangs(
     endless: Path, workers: tuple[WorkerProcess, WorkerProcess]
 ) -> None:
@@ -188,11 +196,7 @@ def test_a_second_ctrl_c_ends_the_wait_for_a_worker_that_hangs(
         screen.wait_for("tok/s")
         workers[0].stop()
         time.sleep(0.3)  # for the pass that it may still answer
-        deadline = time.monotonic() + PATIENCE
-        while screen._process.poll() is None:
-            assert time.monotonic() < deadline
-            screen.press(b"\x03")
-            time.sleep(0.3)
+        press_until_it_ends(screen, b"\x03")
         assert termios.tcgetattr(screen.slave) == before
         assert screen.wait() == 130
         said = "\n".join(screen.lines())
@@ -227,11 +231,7 @@ def test_a_second_ctrl_c_ends_the_wait_for_a_cache_that_does_not_come(
         screen.press(b"hello\r")
         screen.wait_for("tokens/s")
         workers[0].stop()
-        deadline = time.monotonic() + PATIENCE
-        while screen._process.poll() is None:
-            assert time.monotonic() < deadline
-            screen.press(b"\x04\x03")
-            time.sleep(0.3)
+        press_until_it_ends(screen, b"\x04\x03")
         assert termios.tcgetattr(screen.slave) == before
         assert screen.wait() == 130
     assert len(json.loads(kept.read_text("utf-8"))["messages"]) == 2

@@ -12,10 +12,10 @@ from typing import Final
 
 from specdec_cli.errors import ModelError
 from specdec_cli.llama.devices import Device
-from specdec_cli.llama.greeting import Greeting, Version, greet
+from specdec_cli.llama.greeting import Greeting, Version, greet, spell
 from specdec_cli.llama.rpc_library import protocol_version
 from specdec_cli.llama.waiting import begin
-from specdec_cli.llama.workers import check_version
+from specdec_cli.llama.workers import check_version, name_of
 
 KIND, BACKEND = "GPU", "RPC"
 """What ggml takes every device of a worker for, and what drives it."""
@@ -38,7 +38,7 @@ class Worker:
     @property
     def version(self) -> str:
         """Of its protocol; empty if that is not known."""
-        return "" if self.greeting is None else ".".join(map(str, self.greeting.version))
+        return "" if self.greeting is None else spell(self.greeting.version)
 
 
 def greet_workers(endpoints: Sequence[str], *, loads: bool) -> tuple[Worker, ...]:
@@ -70,7 +70,7 @@ def _check(worker: Worker, own: Version | None, *, first: int) -> Worker:
     except ModelError as problem:
         return Worker(worker.endpoint, greeting, problem)
     devices = [
-        Device(f"{BACKEND}{number}", worker.endpoint, KIND, BACKEND, free, total, worker.endpoint)
+        Device(name_of(number), worker.endpoint, KIND, BACKEND, free, total, worker.endpoint)
         for number, (free, total) in enumerate(greeting.memory or (), first)
     ]
     return Worker(worker.endpoint, greeting, None, tuple(devices))

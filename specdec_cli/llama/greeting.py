@@ -18,6 +18,13 @@ from typing import Final, Literal
 from specdec_cli.errors import ModelError
 
 Version = tuple[int, int, int]
+
+
+def spell(version: Version) -> str:
+    """As people write it, such as `7.0.0`."""
+    return ".".join(map(str, version))
+
+
 Fault = Literal["unknown", "refused", "unreachable", "closed", "busy", "foreign"]
 
 KNOWN_MAJOR: Final = 7

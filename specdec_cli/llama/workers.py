@@ -11,7 +11,7 @@ from typing import Final
 
 from specdec_cli.errors import ModelError
 from specdec_cli.llama.devices import Device, describe
-from specdec_cli.llama.greeting import Greeting, Version, greet
+from specdec_cli.llama.greeting import Greeting, Version, greet, spell
 from specdec_cli.llama.keepalive import keep_alive, shut_down
 from specdec_cli.llama.rpc_library import check_built, hold, lent_devices, protocol_version, release
 from specdec_cli.llama.waiting import begin, ended
@@ -105,9 +105,9 @@ def check_version(greeting: Greeting, own: Version | None) -> None:
         ModelError: it is another one.
     """
     if own is not None and greeting.version != own:
-        theirs, ours = (".".join(map(str, each)) for each in (greeting.version, own))
+        theirs = spell(greeting.version)
         raise ModelError(
-            f"worker {greeting.endpoint} speaks version {theirs} of the protocol, and this llama.cpp {ours}",
+            f"worker {greeting.endpoint} speaks version {theirs} of the protocol, and this llama.cpp {spell(own)}",
             hint="install the same version of llama-cpp-python on both machines",
         )
 
@@ -129,10 +129,15 @@ def _hold_in_time(greeting: Greeting, patience: float, check: Check) -> int:
     return connecting.result()
 
 
+def name_of(number: int) -> str:
+    """What device `number` of all that the workers of a session lend is called, counted from 0."""
+    return f"RPC{number}"
+
+
 def _describe_all(greeting: Greeting, *, first: int) -> tuple[Device, ...]:
     """Its devices, numbered from `first` on: ggml counts all that this process ever had."""
     lent = [describe(each, greeting.endpoint) for each in lent_devices(greeting.address)]
-    devices = tuple(replace(each, name=f"RPC{number}") for number, each in enumerate(lent, first))
+    devices = tuple(replace(each, name=name_of(number)) for number, each in enumerate(lent, first))
     if greeting.memory is not None and len(devices) != len(greeting.memory):
         raise ModelError(
             f"worker {greeting.endpoint} lends {len(greeting.memory)} devices, and lent {len(devices)} before",
