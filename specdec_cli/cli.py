@@ -16,6 +16,7 @@ from specdec_cli.commands import options
 from specdec_cli.commands.audit import audit
 from specdec_cli.commands.bench import bench
 from specdec_cli.commands.chat import chat
+from specdec_cli.commands.distil import distil
 from specdec_cli.commands.doctor import doctor
 from specdec_cli.commands.generate import generate
 from specdec_cli.commands.models import models
@@ -26,7 +27,20 @@ from specdec_cli.commands.tune import tune
 from specdec_cli.commands.worker import worker
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNEXPECTED, EXIT_USAGE, SpecdecError
 
-COMMANDS = ("generate", "chat", "models", "bench", "tune", "audit", "trace", "theory", "table", "worker", "doctor")
+COMMANDS = (
+    "generate",
+    "chat",
+    "models",
+    "bench",
+    "tune",
+    "audit",
+    "trace",
+    "theory",
+    "table",
+    "distil",
+    "worker",
+    "doctor",
+)
 REINSTALL = "install specdec again: pip install --force-reinstall specdec-cli"
 
 app = typer.Typer(
@@ -48,6 +62,7 @@ app.command(no_args_is_help=False)(audit)
 app.add_typer(trace, name="trace")
 app.command(no_args_is_help=True)(theory)
 app.add_typer(table, name="table")
+app.add_typer(distil, name="distil")
 app.command(no_args_is_help=False)(worker)
 app.command(no_args_is_help=False)(doctor)
 

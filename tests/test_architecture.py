@@ -18,7 +18,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"commands"},
-    {"chat", "tune", "theory_view"},
+    {"chat", "tune", "theory_view", "distil"},
     {"answer", "conversation", "table_making", "bench", "audit", "doctor", "library", "worker"},
     {"tracing"},
     {"telling", "answer_json", "table_learning", "prompt"},
@@ -119,7 +119,12 @@ def test_commands_never_import_the_engine_itself() -> None:
         ("huggingface_hub", {"downloads"}),
         ("jinja2", {"traces"}),
         ("markupsafe", {"traces"}),
-        ("numpy", {"core", "drafters", "llama", "ngram_file", "table_learning", "audit", "library", "worker"}),
+        ("torch", {"distil"}),
+        ("gguf", {"distil"}),
+        (
+            "numpy",
+            {"core", "drafters", "llama", "ngram_file", "table_learning", "audit", "library", "worker", "distil"},
+        ),
     ],
 )
 def test_each_library_has_its_owners(library: str, owners: set[str]) -> None:

