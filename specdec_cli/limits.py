@@ -22,3 +22,5 @@ LARGEST_BATCH: Final = 2**16
 
 LARGEST_INT: Final = 2**31 - 1
 """What C takes for a count."""
+MOST_SEQUENCES: Final = 256
+"""Texts that llama.cpp allows in one context: LLAMA_MAX_SEQ."""

@@ -11,11 +11,10 @@ from specdec_cli.commands.choosing import choose_pair
 from specdec_cli.commands.option_groups import EngineOptions, grouped
 from specdec_cli.commands.option_kinds import LARGEST_SEED, choice, option, whole
 from specdec_cli.errors import EXIT_OK, UsageError
+from specdec_cli.limits import MOST_SEQUENCES
 
 DISTIL: Final = "Distil"
 KINDS: Final = ("f32", "f16", "q8_0", "q6_k", "q5_k", "q5_1", "q5_0", "q4_k", "q4_1", "q4_0")
-MOST_SEQUENCES: Final = 256
-"""That llama.cpp allows at once."""
 
 distil = typer.Typer(help="Make a small draft out of a big model's own answers.", no_args_is_help=True)
 
@@ -46,6 +45,9 @@ Width = Annotated[int, whole("--width", low=64, high=4096, panel=DISTIL, help="O
 Layers = Annotated[int, whole("--layers", low=1, high=64, panel=DISTIL, help="Of the draft.")]
 Device = Annotated[
     str, choice("--train-on", ("cpu", "cuda"), panel=DISTIL, metavar="DEVICE", help="cpu or cuda, for PyTorch.")
+]
+Whose = Annotated[
+    Path, option("-m", "--target", panel=options.MODELS, metavar="GGUF", help="The big model that the draft is for.")
 ]
 Training = Annotated[Path, typer.Argument(metavar="TRAINING", help="A checkpoint of `specdec distil train`.")]
 ModelOutput = Annotated[Path, option("-o", "--output", panel=DISTIL, metavar="GGUF", help="The draft to write.")]
@@ -85,7 +87,7 @@ def generate(
 
     specdec distil generate -m big.gguf -o big.answers
 
-    specdec distil generate -m big.gguf -o big.answers questions.txt --repeat 10
+    specdec distil generate -m big.gguf -o mine.answers questions.txt --repeat 10
     """
     from specdec_cli.distil.asking import Plan, ask
     from specdec_cli.terminal import Terminal
@@ -108,7 +110,7 @@ def generate(
 @distil.command(no_args_is_help=True)
 def train(
     answers: Answers,
-    target: options.Target,
+    target: Whose,
     output: TrainingOutput,
     epochs: Epochs = 6,
     width: Width = 256,
@@ -124,14 +126,12 @@ def train(
 
     specdec distil train -m big.gguf big.answers -o big.training
     """
+    if width % 64:
+        raise UsageError(f"--width {width} is not a multiple of 64")
     _check_torch()
     from specdec_cli.distil.teaching import Plan, teach
     from specdec_cli.terminal import Terminal
 
-    if target is None:
-        raise UsageError("there is no target", hint="name the model whose answers these are with -m")
-    if width % 64:
-        raise UsageError(f"--width {width} is not a multiple of 64")
     plan = Plan(target, tuple(answers), output, epochs, width, layers, seed, train_on)
     return teach(plan, Terminal.of_process(quiet=quiet))
 
@@ -139,7 +139,7 @@ def train(
 @distil.command(no_args_is_help=True)
 def export(
     training: Training,
-    target: options.Target,
+    target: Whose,
     output: ModelOutput,
     type: Kind = "q8_0",
     embedding_type: EmbeddingKind = "q4_0",
@@ -157,8 +157,6 @@ def export(
     from specdec_cli.distil.exporting import export_draft
     from specdec_cli.terminal import Terminal
 
-    if target is None:
-        raise UsageError("there is no target", hint="name the model that the draft is for with -m")
     terminal = Terminal.of_process(quiet=quiet)
     terminal.notice(export_draft(training, target, output, kind=type, embedding_kind=embedding_type, licence=license))
     return EXIT_OK
@@ -203,4 +201,4 @@ def _check_torch() -> None:
     from importlib.util import find_spec
 
     if find_spec("torch") is None or find_spec("gguf") is None:
-        raise UsageError("PyTorch is not installed", hint='pip install "specdec-cli[distil]"')
+        raise UsageError("PyTorch or gguf is not installed", hint='pip install "specdec-cli[distil]"')

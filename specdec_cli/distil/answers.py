@@ -1,4 +1,4 @@
-"""The file of a target's answers: a line of JSON that says whose they are, then a line for each answer.
+"""The file of a target's answers: a line of JSON that says whose they are and to what, then a line for each answer.
 
 An answer is its tokens, prompt included, and for each of its own tokens what else the target could have said: its
 likeliest ids and their logarithms of probability, before any sampler. Lines are only ever added, so a run that was
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specdec_cli.errors import UsageError
-from specdec_cli.files import locked
+from specdec_cli.files import target_of
 
 TITLE: Final = "answers 1"
 
@@ -35,17 +35,20 @@ class Answer:
     """
 
     number: int
-    kind: str
     start: int
     tokens: Ids
     likely: Ids
     logprobs: Logprobs
 
+    @property
+    def length(self) -> int:
+        """Tokens without the prompt."""
+        return self.tokens.size - self.start
+
     def to_json(self) -> dict[str, Any]:
         """As a line of the file has it: arrays little-endian, in base64."""
         return {
             "number": self.number,
-            "kind": self.kind,
             "start": self.start,
             "tokens": _packed(self.tokens, "<i4"),
             "likely": _packed(self.likely, "<i4"),
@@ -59,7 +62,6 @@ class Answer:
         rows = tokens.size - line["start"]
         return cls(
             line["number"],
-            line["kind"],
             line["start"],
             tokens,
             _unpacked(line["likely"], "<i4").reshape(rows, -1),
@@ -68,42 +70,53 @@ class Answer:
 
 
 class AnswerFile:
-    """Answers of the target whose vocabulary has `fingerprint`, in the file `path`."""
+    """Answers of a target whose vocabulary has `fingerprint`, in the file `path`."""
 
     def __init__(self, path: Path, fingerprint: bytes) -> None:
         self.path = path
-        self._head = {"specdec": TITLE, "vocabulary": fingerprint.hex()}
+        self._fingerprint = fingerprint
 
-    def resume(self) -> tuple[set[int], int]:
-        """Numbers of the answers that are there, and how many tokens they have; a new file is begun.
+    def resume(self, asked: str) -> dict[int, int]:
+        """The lengths of the answers that are there, by their numbers; a new file is begun.
 
-        A last line that is not whole is cut off.
+        `asked` stands for all that answers depend on. A last line that is not whole is cut off.
 
         Raises:
-            UsageError: it cannot be read or written, or holds something else.
+            UsageError: it cannot be read or written, or holds something else, such as answers to something else.
         """
+        head = _line({"specdec": TITLE, "vocabulary": self._fingerprint.hex(), "asked": asked})
         try:
-            with locked(self.path), self.path.open("ab+") as file:
+            with target_of(self.path).open("ab+") as file:
                 file.seek(0)
-                numbers, tokens, end = set[int](), 0, 0
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    if end == 0:
-                        self._check(line)
-                    else:
-                        answer = Answer.from_json(json.loads(line))
-                        numbers.add(answer.number)
-                        tokens += answer.tokens.size - answer.start
-                    end += len(line)
-                file.truncate(end)
-                if end == 0:
-                    file.write(_line(self._head))
-                return numbers, tokens
+                first = file.readline()
+                if first:
+                    self._check_title(first)
+                if not head.startswith(first):
+                    self._check(first)
+                    raise UsageError(
+                        f"answers {self.path} are to other prompts, or by other settings", hint="name another file"
+                    )
+                if first != head:
+                    file.truncate(0)
+                    file.write(head)
+                    return {}
+                return self._lengths(file)
         except OSError as error:
-            raise UsageError(f"answers {self.path} cannot be written: {error.strerror}") from None
+            raise UsageError(f"answers {self.path} cannot be written: {error.strerror or error}") from None
         except (ValueError, KeyError, TypeError):
             raise UsageError(f"answers {self.path} are damaged", hint="name another file") from None
+
+    def _lengths(self, file: Any) -> dict[int, int]:
+        lengths: dict[int, int] = {}
+        end = file.tell()
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            answer = Answer.from_json(json.loads(line))
+            lengths[answer.number] = answer.length
+            end += len(line)
+        file.truncate(end)
+        return lengths
 
     def add(self, answer: Answer) -> None:
         """Write `answer` at the end.
@@ -125,7 +138,7 @@ class AnswerFile:
         """
         try:
             with self.path.open("rb") as file:
-                self._check(next(file, b""))
+                self._check(file.readline())
                 for line in file:
                     if line.endswith(b"\n"):
                         yield Answer.from_json(json.loads(line))
@@ -134,14 +147,13 @@ class AnswerFile:
         except (ValueError, KeyError, TypeError):
             raise UsageError(f"answers {self.path} are damaged", hint="generate them anew") from None
 
-    def _check(self, line: bytes) -> None:
-        try:
-            head = json.loads(line)
-        except ValueError:
-            head = None
-        if not isinstance(head, dict) or head.get("specdec") != TITLE:
+    def _check_title(self, line: bytes) -> None:
+        if not line.startswith(_line({"specdec": TITLE})[:-2]):
             raise UsageError(f"{self.path} holds no answers of specdec distil", hint="name another file")
-        if head != self._head:
+
+    def _check(self, line: bytes) -> None:
+        self._check_title(line)
+        if json.loads(line)["vocabulary"] != self._fingerprint.hex():
             raise UsageError(f"answers {self.path} are of a target with another vocabulary")
 
 

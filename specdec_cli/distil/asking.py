@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from specdec_cli.catalog import Pair
@@ -13,9 +16,11 @@ from specdec_cli.distil.generating import Asking, answer
 from specdec_cli.distil.prompts import own_prompts, training_prompts
 from specdec_cli.distil.pulse import Pulse
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from specdec_cli.files import locked, target_of
 from specdec_cli.generation import Request
 from specdec_cli.llama import library
 from specdec_cli.prompt import read_text
+from specdec_cli.sampling_settings import to_settings
 from specdec_cli.session import Session
 from specdec_cli.settings import ModelSettings
 from specdec_cli.status import StatusLine
@@ -52,43 +57,62 @@ def ask(plan: Plan, terminal: Terminal, *, verbose: bool) -> int:
     prompts = own_prompts(texts) if plan.files else training_prompts()
     if not prompts:
         raise UsageError("there is nothing to ask", hint="give files with prompts, one a line, or none for our own")
+    _check_output(plan.output)
     status = StatusLine(terminal, hidden=verbose)
     library.show_log(terminal.log if verbose else None)
-    with last_words(terminal, status), open_session(plan.pair, plan.settings, status) as session:
+    lengths: dict[int, int] = {}
+    code = EXIT_OK
+    with last_words(terminal, status), open_session(plan.pair, plan.settings, status) as session, locked(plan.output):
         file = AnswerFile(plan.output, session.fingerprint)
-        tally = Tally(*file.resume())
-        chain = session.chain({} if plan.temperature is None else {"temperature": plan.temperature})
-        asking = Asking(prompts, Request(chain, plan.seed, max_tokens=plan.max_tokens), plan.repeat, plan.sequences)
+        asking = _to_asking(plan, prompts, session)
+        lengths |= file.resume(_digest(asking))
+        status.show_loading(f"reading {len(prompts):,} prompts")
         try:
-            _grow(file, tally, asking, session, plan.tokens, status)
-            code = EXIT_OK
+            _grow(file, lengths, asking, session, plan.tokens, status)
         except KeyboardInterrupt:
             code = EXIT_INTERRUPTED
     name = str(plan.output).translate(ONE_LINE)
     rest = "" if code == EXIT_OK else "; the same command goes on from there"
-    terminal.notice(f"{name}: {len(tally.numbers):,} answers, {tally.tokens:,} tokens{rest}")
+    terminal.notice(f"{name}: {len(lengths):,} answers, {sum(lengths.values()):,} tokens{rest}")
     return code
 
 
-@dataclass(slots=True)
-class Tally:
-    """What a file holds: the numbers of its answers, and how many tokens these have."""
+def _check_output(path: Path) -> None:
+    """Refuse a place where no file can be, before anything takes time."""
+    try:
+        target_of(path)
+    except OSError as error:
+        raise UsageError(
+            f"answers {path} cannot be written: {error.strerror or error}", hint="name a file with -o"
+        ) from None
 
-    numbers: set[int]
-    tokens: int
+
+def _to_asking(plan: Plan, prompts: Sequence[str], session: Session) -> Asking:
+    chain = session.chain({} if plan.temperature is None else {"temperature": plan.temperature})
+    request = Request(chain, plan.seed, max_tokens=plan.max_tokens)
+    return Asking(prompts, request, plan.max_tokens, plan.repeat, plan.sequences)
+
+
+def _digest(asking: Asking) -> str:
+    """Of all that decides what an answer is, but for the target, of which its vocabulary must do."""
+    request = asking.request
+    decides = [asking.prompts, asking.longest, request.seed, to_settings(request.chain)]
+    return blake2b(json.dumps(decides).encode(), digest_size=16).hexdigest()
 
 
 def _grow(
-    file: AnswerFile, tally: Tally, asking: Asking, session: Session, most: int | None, status: StatusLine
+    file: AnswerFile, lengths: dict[int, int], asking: Asking, session: Session, most: int | None, status: StatusLine
 ) -> None:
-    started, before, pulse = time.monotonic(), tally.tokens, Pulse(status)
-    with closing(answer(asking, session, frozenset(tally.numbers))) as answers:
-        for found in answers:
-            file.add(found)
-            tally.numbers.add(found.number)
-            tally.tokens += len(found.tokens) - found.start
-            rate = (tally.tokens - before) / (time.monotonic() - started)
-            done = f"{len(tally.numbers):,} of {asking.count:,} answers, {tally.tokens:,} tokens"
-            pulse.show(f"{done}, {rate:,.0f} a second")
-            if most is not None and tally.tokens >= most:
+    """Add answers to `file` and `lengths` until all are there, or `most` tokens."""
+    started, pulse = time.monotonic(), Pulse(status)
+    before = tokens = sum(lengths.values())
+    with closing(answer(asking, session, frozenset(lengths))) as answers:
+        while most is None or tokens < most:
+            found = next(answers, None)
+            if found is None:
                 return
+            file.add(found)
+            lengths[found.number] = found.length
+            tokens += found.length
+            rate = (tokens - before) / (time.monotonic() - started)
+            pulse.show(f"{len(lengths):,} of {asking.count:,} answers, {tokens:,} tokens, {rate:,.0f} a second")

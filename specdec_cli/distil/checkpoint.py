@@ -19,14 +19,17 @@ TITLE: Final = "training 1"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """States of `network` and `optimizer` after `batch` batches of epoch `epoch`.
+    """States of `network` and `optimizer` after `batch` batches of epoch `epoch` over `answers` answers.
 
-    `best` is the network where it agreed most with the target, by `alpha`. `schedule` holds what must stay as it is.
+    `owner` is the fingerprint of the target's vocabulary, of which `vocabulary` is what the draft knows. `best` is
+    the network that agreed most with the target, by `alpha`. `schedule` holds what must stay as it is.
     """
 
+    owner: str
     shape: Shape
     vocabulary: Vocabulary
     schedule: dict[str, Any]
+    answers: int
     epoch: int
     batch: int
     network: dict[str, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from specdec_cli.core.noise import Noise
 from specdec_cli.core.past import Past
 from specdec_cli.core.top_k import Logits, top_k_ids
 from specdec_cli.distil.answers import Answer
-from specdec_cli.distil.prompts import Prompt
+from specdec_cli.errors import UsageError
 from specdec_cli.generation import Request
 from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.sequences import Sequences
@@ -27,10 +27,14 @@ BATCH: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Prompts that are asked in turn, all of them `repeat` times, `sequences` at a time, each by `request`."""
+    """Prompts that are asked in turn, all of them `repeat` times, `sequences` at a time.
 
-    prompts: Sequence[Prompt]
+    Each is answered by `request`, with `longest` tokens at most.
+    """
+
+    prompts: Sequence[str]
     request: Request
+    longest: int
     repeat: int
     sequences: int
 
@@ -46,40 +50,55 @@ def answer(asking: Asking, session: Session, answered: Container[int]) -> Genera
     An answer is a function of seed and number, up to the last bits of a batch of a quantised model.
 
     Raises:
+        UsageError: a prompt and its answer do not fit the context.
         ModelError: the chat template refuses a prompt, or llama.cpp failed.
         KeyboardInterrupt: Ctrl-C; answers that are not at their end are lost.
     """
-    longest, count = asking.request.max_tokens, asking.sequences
-    assert longest is not None
-    prompts = [session.prompt_from_messages([{"role": "user", "content": each.text}]) for each in asking.prompts]
-    size = max(map(len, prompts)) + longest
-    waiting = iter([number for number in range(asking.count) if number not in answered])
+    prompts = [session.prompt_from_messages([{"role": "user", "content": each}]) for each in asking.prompts]
+    options = _options(max(map(len, prompts)) + asking.longest, asking, session)
+    waiting = (
+        _Writing(number, [*prompts[number % len(prompts)]], replace(asking.request, turn=number))
+        for number in range(asking.count)
+        if number not in answered
+    )
     try:
         with (
             session.interrupt,
-            Sequences(session.target, session.interrupt, count, _options(size, asking, session)) as texts,
+            Sequences(session.target, session.interrupt, asking.sequences, options) as texts,
         ):
-            at_work: dict[int, _Writing] = {}
-            while True:
-                free = [index for index in range(count) if index not in at_work]
-                for index, number in zip(free, waiting, strict=False):
-                    which = number % len(prompts)
-                    writing = _Writing(number, asking.prompts[which].kind, [*prompts[which]], asking.request)
-                    writing.add(texts.begin(index, writing.tokens))
-                    at_work[index] = writing
-                if not at_work:
-                    return
-                busy = sorted(at_work)
-                rows = texts.advance(busy, [at_work[index].tokens[-1] for index in busy])
-                for index, row in zip(busy, rows, strict=True):
-                    token = at_work[index].add(row)
-                    if session.tokenizer.is_end(token) or len(at_work[index].likely) >= longest:
-                        yield at_work.pop(index).done()
+            yield from _written(waiting, texts, asking, session)
     finally:
         session.interrupt.lower()
 
 
+def _written(
+    waiting: Iterator[_Writing], texts: Sequences, asking: Asking, session: Session
+) -> Generator[Answer, None, None]:
+    at_work: dict[int, _Writing] = {}
+    while True:
+        free = [index for index in range(asking.sequences) if index not in at_work]
+        begun = dict(zip(free, waiting, strict=False))
+        for index, writing in begun.items():
+            writing.add(texts.begin(index, writing.tokens))
+        at_work |= begun
+        for index, writing in [*at_work.items()]:
+            if session.tokenizer.is_end(writing.tokens[-1]) or writing.length >= asking.longest:
+                yield at_work.pop(index).done()
+        busy = sorted(at_work)
+        if busy:
+            rows = texts.advance(busy, [at_work[index].tokens[-1] for index in busy])
+            for index, row in zip(busy, rows, strict=True):
+                at_work[index].add(row)
+        elif free and not begun:
+            return
+
+
 def _options(size: int, asking: Asking, session: Session) -> ContextOptions:
+    if size > session.context_limit:
+        raise UsageError(
+            f"a prompt and its answer may have {size} tokens, and the context holds {session.context_limit}",
+            hint="ask for shorter answers with -n, or leave out the longest prompts",
+        )
     settings = session.settings
     return ContextOptions(
         size=size,
@@ -97,7 +116,6 @@ class _Writing:
     """One answer in the making: `tokens` so far, the prompt's among them."""
 
     number: int
-    kind: str
     tokens: list[int]
     request: Request
     start: int = field(init=False)
@@ -106,11 +124,14 @@ class _Writing:
 
     def __post_init__(self) -> None:
         self.start = len(self.tokens)
-        self.request = replace(self.request, turn=self.number)
 
-    def add(self, row: Logits) -> int:
+    @property
+    def length(self) -> int:
+        return len(self.tokens) - self.start
+
+    def add(self, row: Logits) -> None:
         """Draw the next token from the logits of this position, as plain decoding would, and keep what was likely."""
-        chance = Noise(self.request.noise_seed).round(len(self.likely), len(self.tokens))
+        chance = Noise(self.request.noise_seed).round(self.length, len(self.tokens))
         best = top_k_ids(row, LIKELY)
         highest = row[best[0]]
         whole = highest + np.log(np.exp(row - highest).sum())
@@ -118,10 +139,8 @@ class _Writing:
         self.logprobs.append((row[best] - whole).astype(np.float16))
         chain = self.request.chain
         p = chain.distribution(row, Past(self.tokens, window=chain.window))
-        token = chance.emit(0, p)
-        self.tokens.append(token)
-        return token
+        self.tokens.append(chance.emit(0, p))
 
     def done(self) -> Answer:
         tokens = np.array(self.tokens, np.int32)
-        return Answer(self.number, self.kind, self.start, tokens, np.stack(self.likely), np.stack(self.logprobs))
+        return Answer(self.number, self.start, tokens, np.stack(self.likely), np.stack(self.logprobs))

@@ -36,15 +36,14 @@ class Vocabulary:
 
     def compact(self, ids: Array) -> npt.NDArray[np.int64]:
         """The row of each of `ids`, whatever their shape."""
-        table = np.full(self.size, len(self.known), np.int64)
-        table[self.known] = np.arange(len(self.known))
-        return table[ids]
+        place = np.minimum(np.searchsorted(self.known, ids), len(self.known) - 1)
+        return np.where(self.known[place] == ids, place, len(self.known))
 
 
 def known_of(answers: Sequence[Answer], size: int) -> Vocabulary:
     """The ids that occur in `answers`, or that could have, in a vocabulary of `size`."""
     counts = np.zeros(size)
-    for each in answers:
+    for each in answers:  # a drawn token counts as much by its chance as by having been drawn
         np.add.at(counts, each.tokens[: each.start], 1)
         np.add.at(counts, each.likely, np.exp(each.logprobs.astype(np.float32)))
         np.add.at(counts, each.tokens[each.start :], 0.5)

@@ -22,19 +22,19 @@ class Prompt:
     text: str
 
 
-def training_prompts() -> list[Prompt]:
+def training_prompts() -> list[str]:
     """Every topic but the held-out ones in every form, in the order of one shuffle."""
-    return _combined(held_out=False)
+    return [each.text for each in _combined(held_out=False)]
 
 
 def held_out_prompts() -> list[Prompt]:
-    """Prompts about topics that no training prompt is about, in the order of one shuffle."""
+    """The held-out topics in every form, in the order of one shuffle; forms are the same as in training."""
     return _combined(held_out=True)
 
 
-def own_prompts(texts: Sequence[str]) -> list[Prompt]:
-    """The lines of `texts`, one a prompt."""
-    return [Prompt("own", line) for text in texts for line in text.splitlines() if line.strip()]
+def own_prompts(texts: Sequence[str]) -> list[str]:
+    """The lines of `texts` that say something, one a prompt."""
+    return [line for text in texts for line in text.splitlines() if line.strip()]
 
 
 def _combined(*, held_out: bool) -> list[Prompt]:

@@ -25,10 +25,21 @@ def principal_embeddings(target: Path, vocabulary: Vocabulary, width: int) -> np
     """
     tensor = next((each for each in GGUFReader(target).tensors if each.name == "token_embd.weight"), None)
     if tensor is None:
-        raise ModelError(f"target {target} holds no embeddings in its first file")
-    rows = dequantize(tensor.data, tensor.tensor_type)[vocabulary.known].astype(np.float64)
+        raise ModelError(
+            f"target {target} holds no embeddings in its first file", hint="merge its parts with llama-gguf-split"
+        )
+    try:
+        rows = dequantize(tensor.data[vocabulary.known], tensor.tensor_type).astype(np.float64)
+    except (NotImplementedError, ValueError):
+        kind = tensor.tensor_type.name
+        raise ModelError(
+            f"embeddings of kind {kind} in target {target} cannot be read", hint="install a newer gguf"
+        ) from None
     if rows.shape[1] < width:
-        raise ModelError(f"a draft of width {width} is wider than target {target}, which has {rows.shape[1]}")
+        raise ModelError(
+            f"a draft of width {width} is wider than target {target}, which has {rows.shape[1]}",
+            hint="give a smaller --width",
+        )
     _, directions = np.linalg.eigh(rows.T @ rows)
     leading = rows @ directions[:, ::-1][:, :width]
     leading *= SPREAD / leading.std()

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
 
-from specdec_cli.distil.answers import AnswerFile
-from specdec_cli.distil.checkpoint import Checkpoint
+from specdec_cli.distil.answers import Answer, AnswerFile
+from specdec_cli.distil.checkpoint import Checkpoint, read_checkpoint
 from specdec_cli.distil.lessons import known_of
 from specdec_cli.distil.network import Network
 from specdec_cli.distil.pulse import Pulse
 from specdec_cli.distil.shape import Shape
 from specdec_cli.distil.starting import principal_embeddings
-from specdec_cli.distil.training import Schedule, Training
+from specdec_cli.distil.training import Epoch, Schedule, Training
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from specdec_cli.files import target_of
 from specdec_cli.llama.gguf import read_vocabulary
+from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.status import StatusLine
 from specdec_cli.terminal import ONE_LINE, Terminal
+from specdec_cli.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +45,16 @@ def teach(plan: Plan, terminal: Terminal) -> int:
     Raises:
         SpecdecError: an answer file, the target or the checkpoint cannot be used.
     """
-    training = _open(plan)
-    status = StatusLine(terminal)
-    pulse = Pulse(status)
+    if plan.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("PyTorch finds no CUDA device here", hint="train on the CPU, or install a CUDA build")
+    status, interrupt = StatusLine(terminal), Interrupt()
     code = EXIT_OK
     try:
-        for step in training:
-            if step.agreement is not None:
-                found = step.agreement
-                status.notice(
-                    f"epoch {step.epoch + 1}: loss {step.loss:.3f}; on answers kept out α {found.alpha:.3f}, "
-                    f"the same likeliest token {found.top1:.3f}"
-                )
-            pulse.show(f"{step.share:.1%}, loss {step.loss:.3f}, {step.rate:,.0f} tokens a second")
+        status.show_loading("reading answers")
+        training = _open(plan, interrupt)
+        with interrupt:
+            _train(training, plan.output, status)
     except KeyboardInterrupt:
-        training.save()
         code = EXIT_INTERRUPTED
     finally:
         status.close(interrupted=code == EXIT_INTERRUPTED)
@@ -65,18 +64,63 @@ def teach(plan: Plan, terminal: Terminal) -> int:
     return code
 
 
-def _open(plan: Plan) -> Training:
-    if plan.device == "cuda" and not torch.cuda.is_available():
+def _train(training: Training, path: Path, status: StatusLine) -> None:
+    """Ctrl-C ends it between two steps, and what was learned is kept."""
+    pulse, losses = Pulse(status), list[float]()
+    try:
+        for event in training.run(path):
+            if isinstance(event, Epoch):
+                found, loss = event.agreement, sum(losses) / max(len(losses), 1)
+                status.notice(
+                    f"epoch {event.number}: loss {loss:.3f}; on answers kept out α {found.alpha:.3f}, "
+                    f"the same likeliest token {found.top1:.3f}"
+                )
+                losses.clear()
+            else:
+                losses.append(event.loss)
+                pulse.show(f"{event.share:.1%}, loss {event.loss:.3f}, {event.rate:,.0f} tokens a second")
+    except KeyboardInterrupt:
+        training.save(path)
+        raise
+
+
+def _open(plan: Plan, interrupt: Interrupt) -> Training:
+    try:
+        is_there = target_of(plan.output).exists()
+    except OSError as error:
         raise UsageError(
-            "PyTorch finds no CUDA device here", hint="train on the CPU, or install a CUDA build of PyTorch"
-        )
+            f"training {plan.output} cannot be written: {error.strerror or error}", hint="name a file with -o"
+        ) from None
     vocabulary = read_vocabulary(plan.target, "target")
     answers = [answer for path in plan.answers for answer in AnswerFile(path, vocabulary.fingerprint)]
-    compact = known_of(answers, len(vocabulary.tokens))
-    shape, schedule = Shape(plan.width, plan.layers), Schedule(plan.epochs, plan.seed)
+    schedule = Schedule(plan.epochs, plan.seed)
+    found = read_checkpoint(plan.output) if is_there else None
+    if found is None:
+        start = _begun(plan, vocabulary, answers, schedule)
+    else:
+        _check_same(found, plan, vocabulary, schedule)
+        # other answers come in another order, so an epoch that was begun is begun anew
+        start = found if found.answers == len(answers) else replace(found, batch=0, answers=len(answers))
+    return Training(start, answers, schedule, plan.device, interrupt.check)
+
+
+def _check_same(found: Checkpoint, plan: Plan, vocabulary: Vocabulary, schedule: Schedule) -> None:
+    if found.owner != vocabulary.fingerprint.hex():
+        raise UsageError(f"training {plan.output} is for a target with another vocabulary", hint="name another file")
+    if (found.shape, found.schedule) != (Shape(plan.width, plan.layers), asdict(schedule)):
+        raise UsageError(
+            f"training {plan.output} has another shape or schedule",
+            hint="name another file with -o, or repeat its options",
+        )
+
+
+def _begun(plan: Plan, vocabulary: Vocabulary, answers: Sequence[Answer], schedule: Schedule) -> Checkpoint:
+    if not answers:
+        raise UsageError("there are too few answers to learn from", hint="let specdec distil generate go on")
+    known = known_of(answers, len(vocabulary.tokens))
+    shape = Shape(plan.width, plan.layers)
     torch.manual_seed(plan.seed)
-    network = Network(shape, compact.rows)
-    start = principal_embeddings(plan.target, compact, plan.width)
-    state = {**network.state_dict(), "token_embd.weight": torch.from_numpy(start)}
-    fresh = Checkpoint(shape, compact, asdict(schedule), 0, 0, state, [], state, 0.0)
-    return Training(plan.output, fresh, answers, schedule, plan.device)
+    network = Network(shape, known.rows).state_dict()
+    network["token_embd.weight"] = torch.from_numpy(principal_embeddings(plan.target, known, plan.width))
+    owner = vocabulary.fingerprint.hex()
+    return Checkpoint(owner, shape, known, asdict(schedule), len(answers), 0, 0, network, [], network, 0.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specdec_cli.core.sampling.chain import SamplingChain
+from specdec_cli.distil.agreement import Agreement, agree
 from specdec_cli.distil.answers import Answer
-from specdec_cli.distil.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from specdec_cli.distil.checkpoint import Checkpoint, write_checkpoint
 from specdec_cli.distil.lessons import Batch, Course
 from specdec_cli.distil.losses import Disagreement
 from specdec_cli.distil.network import Network
 from specdec_cli.distil.optimizing import Optimizer
-from specdec_cli.distil.validating import Agreement, agree
 from specdec_cli.errors import UsageError
 
 KEPT_OUT: Final = 50
@@ -47,113 +46,116 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a training is: `share` of all is done. At the end of an epoch there is an `agreement` with the target."""
+class Step:
+    """A batch was learned: `share` of the training is done, at `rate` tokens a second."""
 
-    epoch: int
     share: float
     loss: float
     rate: float
-    """Tokens a second."""
-    agreement: Agreement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An epoch, from 1, is over; `agreement` is that on answers that are not learned from."""
+
+    number: int
+    agreement: Agreement
 
 
 class Training:
-    """A network that learns from `answers`. Iterate it for its progress; what `path` holds is gone on from."""
+    """A network that goes on from a checkpoint, learning from `answers`. Iterate it for what happens.
+
+    `check` is called between any two steps, to raise what ends it: all that was learned is then whole.
+
+    Raises:
+        UsageError: there are too few answers.
+    """
 
     def __init__(
-        self, path: Path, fresh: Checkpoint, answers: Sequence[Answer], schedule: Schedule, device: str
+        self, start: Checkpoint, answers: Sequence[Answer], schedule: Schedule, device: str, check: Callable[[], object]
     ) -> None:
-        self.path, self.schedule, self.device = path, schedule, device
-        self._at = at = _resumed(path, fresh) if path.exists() else fresh
+        self._now, self._schedule, self._device, self._check = start, schedule, device, check
         learned = [each for each in answers if each.number % KEPT_OUT]
         self._kept_out = [each for each in answers if each.number % KEPT_OUT == 0]
-        self._course = Course(learned, at.vocabulary, window=schedule.window)
+        self._course = Course(learned, start.vocabulary, window=schedule.window)
         self._batches = self._course.count(schedule.size)
         if not (self._batches and self._kept_out):
             raise UsageError("there are too few answers to learn from", hint="let specdec distil generate go on")
-        self._network = Network(at.shape, at.vocabulary.rows, schedule.dropout)
-        self._network.load_state_dict(at.network)
+        self._network = Network(start.shape, start.vocabulary.rows, schedule.dropout)
+        self._network.load_state_dict(start.network)
         self._network.to(device)
         self._optimizer = Optimizer(self._network)
-        if at.optimizer:
-            self._optimizer.restore(at.optimizer)
-        self._bias = torch.zeros(at.vocabulary.rows, device=device)
-        self._bias[-1] = math.log(max(at.vocabulary.others, 1))
-        self.epoch, self.batch, self.alpha, self._best = at.epoch, at.batch, at.alpha, at.best
+        if start.optimizer:
+            self._optimizer.restore(start.optimizer)
+        self._bias = torch.zeros(start.vocabulary.rows, device=device)
+        self._bias[-1] = math.log(max(start.vocabulary.others, 1))
+        self.epoch, self.batch, self.alpha, self._best = start.epoch, start.batch, start.alpha, start.best
 
     @property
     def done(self) -> float:
         """The share of all epochs."""
-        return (self.epoch + self.batch / self._batches) / self.schedule.epochs
+        return (self.epoch + self.batch / self._batches) / self._schedule.epochs
 
-    def __iter__(self) -> Iterator[Progress]:
+    def run(self, path: Path) -> Iterator[Step | Epoch]:
+        """Train to the end, with checkpoints in the file `path`.
+
+        Raises:
+            UsageError: one cannot be written.
+        """
         saved = time.monotonic()
-        while self.epoch < self.schedule.epochs:
-            luck = np.random.default_rng([self.schedule.seed, self.epoch])
-            for index, batch in enumerate(self._course.batches(self.schedule.size, luck)):
+        while self.epoch < self._schedule.epochs:
+            luck = np.random.default_rng([self._schedule.seed, self.epoch])
+            for index, batch in enumerate(self._course.batches(self._schedule.size, luck)):
                 if index < self.batch:
                     continue
+                self._check()
                 started = time.monotonic()
                 loss = self._learn(batch)
                 self.batch += 1
-                yield Progress(self.epoch, self.done, loss, batch.tokens.size / (time.monotonic() - started))
+                yield Step(self.done, loss, batch.tokens.size / (time.monotonic() - started))
                 if time.monotonic() - saved > SECONDS_BETWEEN:
-                    self.save()
+                    self.save(path)
                     saved = time.monotonic()
-            found = agree(self._network, self._kept_out, self._at.vocabulary, SamplingChain())
-            self.epoch, self.batch = self.epoch + 1, 0
+            found = agree(self._network, self._kept_out, self._now.vocabulary, self._check)
             if found.alpha > self.alpha:
                 self.alpha, self._best = found.alpha, _state(self._network)
-            self.save()
-            yield Progress(self.epoch - 1, self.done, loss, 0.0, found)
+            self.epoch, self.batch = self.epoch + 1, 0
+            self.save(path)
+            yield Epoch(self.epoch, found)
 
-    def save(self) -> None:
-        """Write a checkpoint.
+    def save(self, path: Path) -> None:
+        """Write a checkpoint into the file `path`.
 
         Raises:
             UsageError: it cannot be written.
         """
-        write_checkpoint(
-            self.path,
-            Checkpoint(
-                shape=self._at.shape,
-                vocabulary=self._at.vocabulary,
-                schedule=asdict(self.schedule),
-                epoch=self.epoch,
-                batch=self.batch,
-                network=_state(self._network),
-                optimizer=self._optimizer.state(),
-                best=self._best,
-                alpha=self.alpha,
-            ),
+        now = replace(
+            self._now,
+            schedule=asdict(self._schedule),
+            epoch=self.epoch,
+            batch=self.batch,
+            network=_state(self._network),
+            optimizer=self._optimizer.state(),
+            best=self._best,
+            alpha=self.alpha,
         )
+        write_checkpoint(path, now)
 
     def _learn(self, batch: Batch) -> float:
         """Take one step; the loss before it. What it drops depends on where it is alone, also in a resumed training."""
-        torch.manual_seed(hash((self.schedule.seed, self.epoch, self.batch)))
+        torch.manual_seed(hash((self._schedule.seed, self.epoch, self.batch)))
         tokens, places, likely, logprobs = (
-            torch.from_numpy(each).to(self.device)
+            torch.from_numpy(each).to(self._device)
             for each in (batch.tokens, batch.places, batch.likely, batch.logprobs)
         )
-        with torch.autocast(self.device, torch.bfloat16):
+        with torch.autocast(self._device, torch.bfloat16):
             states = self._network(tokens).flatten(0, 1)[places].float()
-        chances = logprobs.exp().masked_fill(likely == self._at.vocabulary.rows - 1, 0)
+        chances = logprobs.exp().masked_fill(likely == self._now.vocabulary.rows - 1, 0)
         chances = chances / chances.sum(dim=1, keepdim=True).clamp_min(1e-6)
         share = OVERLAP if self.done >= OVERLAP_FROM else 0.0
         loss = Disagreement.apply(states, self._network.token_embd.weight, self._bias, likely, chances, share)
         self._optimizer.step(loss, self.done)
         return float(loss.detach())
-
-
-def _resumed(path: Path, fresh: Checkpoint) -> Checkpoint:
-    """What is in `path`, if it is the same training as the `fresh` one."""
-    found = read_checkpoint(path)
-    if (found.shape, found.schedule) != (fresh.shape, fresh.schedule):
-        raise UsageError(
-            f"training {path} has another shape or schedule", hint="name another file with -o, or repeat its options"
-        )
-    return found
 
 
 def _state(network: Network) -> dict[str, Tensor]:

@@ -33,7 +33,7 @@ def quantise(source: Path, destination: Path, kind: str, embedding_kind: str) ->
     """
     params = llama().llama_model_quantize_default_params()
     params.ftype, kind_of_tensor = KINDS[kind]
-    params.pure = kind_of_tensor > 1
+    params.pure = kind_of_tensor > 1  # llama.cpp would make some matrices larger, and then the file
     params.token_embedding_type = KINDS[embedding_kind][1]
     clear_log()
     with during(f"quantising {source}"):

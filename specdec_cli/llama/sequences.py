@@ -9,20 +9,18 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from specdec_cli.core.top_k import Logits
 from specdec_cli.errors import ModelError
+from specdec_cli.llama.adapters import apply_adapters
 from specdec_cli.llama.context_options import ContextOptions, to_params
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.llama.library import clear_log, during, llama, log_errors
 from specdec_cli.llama.weights import Weights
-
-MOST: Final = 256
-"""Sequences that llama.cpp allows in a context."""
 
 Rows = npt.NDArray[np.float32]
 """[n, vocabulary]."""
@@ -53,6 +51,7 @@ class Sequences:
             said = log_errors() or "there may not be enough memory"
             task = f"no context for {count} texts of {options.size} tokens each"
             raise ModelError(f"{task}: {said}", hint="ask for fewer at once, or for shorter ones")
+        apply_adapters(self._context, weights.adapters)
         self._memory = llama().llama_get_memory(self._context)
         self._batch = llama().llama_batch_init(options.batch, 0, 1)
 

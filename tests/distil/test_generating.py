@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +13,16 @@ from specdec_cli.catalog import Pair
 from specdec_cli.core.sampling.chain import SamplingChain
 from specdec_cli.distil.answers import Answer
 from specdec_cli.distil.generating import LIKELY, Asking, answer
-from specdec_cli.distil.prompts import Prompt
+from specdec_cli.errors import UsageError
 from specdec_cli.generation import Request
 from specdec_cli.session import Session
 from specdec_cli.settings import ModelSettings
 from tests.engine import Notices
-from tests.toy_gguf import attention_toy
+from tests.toy_gguf import EOS, attention_toy, memoryless_toy
 
-PROMPTS = [Prompt("a", "x"), Prompt("b", "a longer question"), Prompt("a", "why?")]
-REQUEST = Request(SamplingChain(), seed=5, max_tokens=12)
+PROMPTS = ["x", "a longer question", "why?"]
+LONGEST = 12
+REQUEST = Request(SamplingChain(), seed=5, max_tokens=LONGEST)
 EXACT = ModelSettings(threads=1, flash_attn="off", cache_type_k="f32", cache_type_v="f32")
 
 
@@ -33,7 +35,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def asked(session: Session, *, repeat: int = 1, sequences: int = 2, answered: set[int] | None = None) -> list[Answer]:
-    return [*answer(Asking(PROMPTS, REQUEST, repeat, sequences), session, answered or set())]
+    return [*answer(Asking(PROMPTS, REQUEST, LONGEST, repeat, sequences), session, answered or set())]
 
 
 @pytest.mark.parametrize("sequences", [1, 2, 5])
@@ -41,9 +43,8 @@ def test_answers_are_those_of_plain_decoding_however_many_are_made_at_once(sessi
     found = {each.number: each for each in asked(session, repeat=2, sequences=sequences)}
     assert sorted(found) == [*range(6)]
     for number, each in found.items():
-        prompt = session.prompt_from_messages([{"role": "user", "content": PROMPTS[number % 3].text}])
+        prompt = session.prompt_from_messages([{"role": "user", "content": PROMPTS[number % 3]}])
         plain = session.generate(prompt, replace(REQUEST, turn=number, draft_tokens=0))
-        assert each.kind == PROMPTS[number % 3].kind
         assert [*each.tokens[: each.start]] == prompt
         for _ in plain:
             pass
@@ -68,10 +69,29 @@ def test_what_was_likely_are_the_best_tokens_with_their_probabilities(session: S
 
 
 def test_ctrl_c_ends_it_and_the_session_goes_on(session: Session) -> None:
-    answers = answer(Asking(PROMPTS, REQUEST, 9, 2), session, set())
+    answers = answer(Asking(PROMPTS, REQUEST, LONGEST, 9, 2), session, set())
     next(answers)
     session.interrupt.flag[0] = b"\x01"
     with pytest.raises(KeyboardInterrupt):
         list(answers)
     assert not session.interrupt.raised
     assert len(asked(session)) == len(PROMPTS)
+
+
+def test_an_answer_may_be_a_single_token(session: Session) -> None:
+    request = replace(REQUEST, max_tokens=1)
+    found = [*answer(Asking(PROMPTS, request, 1, 2, 2), session, set())]
+    assert [each.length for each in found] == [1] * 6
+
+
+def test_an_answer_may_end_with_its_first_token(tmp_path: Path) -> None:
+    path = memoryless_toy({}, {EOS: 1.0}).write(tmp_path / "silent.gguf")
+    with Session(Pair(path, ()), EXACT, Notices().listener) as silent:
+        found = [*answer(Asking(PROMPTS, REQUEST, LONGEST, 2, 2), silent, set())]
+    assert [[*each.tokens[each.start :]] for each in found] == [[EOS]] * 6
+
+
+def test_answers_that_do_not_fit_the_context_are_refused(session: Session) -> None:
+    limit = session.context_limit
+    with pytest.raises(UsageError, match=f"and the context holds {limit}"):
+        next(answer(Asking(PROMPTS, REQUEST, limit, 1, 2), session, set()))

@@ -16,7 +16,7 @@ def answer(number: int, tokens: list[int], start: int, chance: float = 0.9) -> A
     said = np.array(tokens[start:], np.int32)
     likely = np.stack([said, (said + 1) % SIZE], axis=1).astype(np.int32)
     logprobs = np.log(np.tile([chance, 1 - chance], (len(said), 1))).astype(np.float16)
-    return Answer(number, "a", start, np.array(tokens, np.int32), likely, logprobs)
+    return Answer(number, start, np.array(tokens, np.int32), likely, logprobs)
 
 
 def test_known_are_the_tokens_that_occur_or_are_expected_to() -> None:

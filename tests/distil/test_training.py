@@ -15,6 +15,7 @@ import pytest
 from specdec_cli.cli import run
 from specdec_cli.distil.answers import Answer, AnswerFile
 from specdec_cli.llama.gguf import read_vocabulary
+from specdec_cli.llama.interrupt import Interrupt
 from tests.commands.test_generate import Outcome
 from tests.engine import opened
 from tests.toy_gguf import attention_toy
@@ -32,6 +33,9 @@ from specdec_cli.distil.training import Schedule
 
 WORDS = b"the cat sat on the mat and the dog sat on the log; "
 ANSWERS = 60
+KEPT = 2
+"""Answers that are kept out: numbers 0 and 50."""
+BATCHES = (ANSWERS - KEPT) * 150 // (2 * 128)
 Distil = Callable[..., Outcome]
 
 
@@ -44,13 +48,13 @@ def said(number: int) -> Answer:
     """An answer that turns WORDS from some place on, of which the target was nearly certain."""
     turned = np.frombuffer((WORDS * 4)[number % 40 :][:150], np.uint8).astype(np.int32)
     likely = np.stack([turned[10:], (turned[10:] + 1) % 256], axis=1)
-    return Answer(number, "a", 10, turned, likely, np.log(np.tile([0.96, 0.04], (140, 1))).astype(np.float16))
+    return Answer(number, 10, turned, likely, np.log(np.tile([0.96, 0.04], (140, 1))).astype(np.float16))
 
 
 @pytest.fixture
 def answers(target: Path, tmp_path: Path) -> Path:
     file = AnswerFile(tmp_path / "some.answers", read_vocabulary(target, "target").fingerprint)
-    file.resume()
+    file.resume("words")
     for number in range(ANSWERS):
         file.add(said(number))
     return file.path
@@ -110,32 +114,34 @@ def test_a_draft_learns_what_its_target_says(distil: Distil, answers: Path) -> N
     assert read_checkpoint(Path("t.training")).alpha > 0.5
 
 
+@pytest.mark.parametrize("moment", [3, BATCHES + 2, BATCHES + KEPT + 5], ids=["batch", "agreement", "second epoch"])
 def test_a_training_that_was_broken_off_goes_on_as_if_it_had_not_been(
-    distil: Distil, answers: Path, monkeypatch: pytest.MonkeyPatch
+    distil: Distil, answers: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     trained(distil, answers)
     whole = read_checkpoint(Path("t.training"))
     Path("t.training").unlink()
-    steps = 0
-    step = Network.forward
+    checks = 0
+    check = Interrupt.check
 
-    def interrupted(self: Network, tokens: torch.Tensor) -> torch.Tensor:
-        nonlocal steps
-        steps += self.training
-        if steps == 3:
+    def pressed(self: Interrupt) -> None:
+        nonlocal checks
+        checks += 1
+        if checks == moment:
             raise KeyboardInterrupt
-        return step(self, tokens)
+        check(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Network, "forward", interrupted)
+        patch.setattr(Interrupt, "check", pressed)
         outcome = trained(distil, answers)
     assert outcome.code == 130
     assert "the same command goes on from there" in outcome.err
     half = read_checkpoint(Path("t.training"))
-    assert (half.epoch, half.batch) < (whole.epoch, whole.batch)
+    assert half.epoch < whole.epoch
     assert trained(distil, answers).code == 0
     again = read_checkpoint(Path("t.training"))
     assert again.alpha == whole.alpha
+    assert all(torch.equal(again.network[name], weight) for name, weight in whole.network.items())
 
 
 def export(distil: Distil, *more: object) -> Path:
@@ -189,10 +195,12 @@ def test_a_quantised_draft_has_the_vocabulary_of_its_target_and_is_near_the_exac
 
 def test_too_few_answers_are_one_line(distil: Distil, target: Path) -> None:
     file = AnswerFile(Path("few.answers"), read_vocabulary(target, "target").fingerprint)
-    file.resume()
+    file.resume("words")
     file.add(said(0))
     outcome = trained(distil, file.path)
     assert (outcome.code, outcome.err.splitlines()[0]) == (2, "error: there are too few answers to learn from")
+    file.path.write_bytes(file.path.read_bytes().splitlines(keepends=True)[0])
+    assert trained(distil, file.path).err.startswith("error: there are too few answers to learn from")
 
 
 def test_a_training_of_another_shape_is_not_written_over(distil: Distil, answers: Path) -> None:
@@ -220,3 +228,40 @@ def test_a_draft_wider_than_its_target_is_refused(distil: Distil, answers: Path,
     outcome = distil("train", answers, "-o", "t.training", "--width", 128)
     assert outcome.code == 3
     assert outcome.err.startswith(f"error: a draft of width 128 is wider than target {target}, which has 64")
+
+
+def test_a_training_is_for_targets_of_its_vocabulary_alone(distil: Distil, answers: Path, tmp_path: Path) -> None:
+    trained(distil, answers, epochs=1)
+    other = attention_toy(3.0, extra=[b"more"]).write(tmp_path / "other.gguf")
+    outcome = distil("export", "t.training", "-o", "draft.gguf", "-m", other)
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: training t.training is for a target with another vocabulary than that of")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["-o", "t.training"], "error: t.training is there and is no GGUF file"),
+        (["-o", "folder"], "error: draft folder cannot be written: Is a directory"),
+        (["-o", "missing/draft.gguf"], "error: draft missing/draft.gguf cannot be written: No such file or directory"),
+        (["-o", "draft.gguf", "--type", "q6_k"], "error: a draft of width 64 cannot have type q6_k"),
+        (["-o", "draft.gguf", "--embedding-type", "q4_k"], "error: a draft of width 64 cannot have type q4_k"),
+    ],
+)
+def test_a_draft_that_cannot_be_written_is_one_line_and_nothing_is_lost(
+    distil: Distil, answers: Path, arguments: list[str], complaint: str
+) -> None:
+    trained(distil, answers, epochs=1)
+    Path("folder").mkdir()
+    before = sorted(Path().iterdir())
+    outcome = distil("export", "t.training", *arguments)
+    assert outcome.code == 2
+    assert outcome.err.startswith(complaint)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_draft_never_replaces_its_target(distil: Distil, answers: Path, target: Path) -> None:
+    trained(distil, answers, epochs=1)
+    outcome = distil("export", "t.training", "-o", target)
+    assert (outcome.code, outcome.err.splitlines()[0]) == (2, f"error: draft {target} would replace its target")
+    assert read_vocabulary(target, "target")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from specdec_cli.errors import ModelError
+from specdec_cli.limits import MOST_SEQUENCES
 from specdec_cli.llama.context_options import ContextOptions
 from specdec_cli.llama.interrupt import Interrupt
-from specdec_cli.llama.sequences import MOST, Rows, Sequences
+from specdec_cli.llama.sequences import Rows, Sequences
 from tests.engine import loaded, opened
 from tests.toy_gguf import attention_toy
 
@@ -74,7 +75,7 @@ def test_a_text_longer_than_a_batch_is_read_in_parts(texts: Sequences, alone: Al
 
 def test_more_texts_than_llama_cpp_allows_are_refused(toy: Path) -> None:
     with loaded(toy) as weights, pytest.raises(ModelError, match="no context for 257 texts of 64 tokens each"):
-        Sequences(weights, Interrupt(), MOST + 1, EXACT)
+        Sequences(weights, Interrupt(), MOST_SEQUENCES + 1, EXACT)
 
 
 def test_ctrl_c_ends_it_between_two_passes(toy: Path) -> None:
