@@ -67,7 +67,7 @@ class Sequences:
         for first in range(0, len(tokens), self._limit):
             part = tokens[first : first + self._limit]
             self._evaluate([index] * len(part), part, rows=1)
-        (row,) = self._rows(1)
+        row: Logits = self._rows(1)[0]
         return row
 
     def advance(self, indices: Sequence[int], tokens: Sequence[int]) -> Rows:
