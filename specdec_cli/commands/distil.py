@@ -19,7 +19,7 @@ KINDS: Final = ("f32", "f16", "q8_0", "q6_k", "q5_k", "q5_1", "q5_0", "q4_k", "q
 distil = typer.Typer(help="Make a small draft out of a big model's own answers.", no_args_is_help=True)
 
 Prompts = Annotated[
-    list[str] | None, typer.Argument(metavar="FILE", help="Prompts, one a line. Default: 20,000 of our own.")
+    list[str] | None, typer.Argument(metavar="FILE", help="Prompts, one a line. Default: 23,000 of our own.")
 ]
 AnswersOutput = Annotated[
     Path, option("-o", "--output", panel=DISTIL, metavar="ANSWERS", help="The file that grows; it may be there.")

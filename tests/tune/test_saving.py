@@ -111,9 +111,9 @@ def test_a_shipped_pair_becomes_an_own_one_of_its_name_with_whole_paths(home: Pa
         "size": 98362432,
         "licence": "Apache-2.0",
     }
-    table = place.entry["draft"].removeprefix("lookup,table:")
-    assert Path(table).is_absolute()
-    assert Path(table).exists()
+    draft = Path(place.entry["draft"].removeprefix("lookup,"))
+    assert draft.is_absolute()
+    assert draft.exists()
     place.save({"threads": 2})
     written = tomllib.loads((home / "models.toml").read_text())["pairs"]
     assert written["smollm2"]["threads"] == 2
