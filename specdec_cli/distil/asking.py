@@ -13,10 +13,11 @@ from pathlib import Path
 from specdec_cli.catalog import Pair
 from specdec_cli.distil.answers import AnswerFile
 from specdec_cli.distil.generating import Asking, answer
+from specdec_cli.distil.places import checked
 from specdec_cli.distil.prompts import own_prompts, training_prompts
 from specdec_cli.distil.pulse import Pulse
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
-from specdec_cli.files import locked, target_of
+from specdec_cli.files import locked
 from specdec_cli.generation import Request
 from specdec_cli.llama import library
 from specdec_cli.prompt import read_text
@@ -57,7 +58,7 @@ def ask(plan: Plan, terminal: Terminal, *, verbose: bool) -> int:
     prompts = own_prompts(texts) if plan.files else training_prompts()
     if not prompts:
         raise UsageError("there is nothing to ask", hint="give files with prompts, one a line, or none for our own")
-    _check_output(plan.output)
+    checked("answers", plan.output)
     status = StatusLine(terminal, hidden=verbose)
     library.show_log(terminal.log if verbose else None)
     lengths: dict[int, int] = {}
@@ -75,16 +76,6 @@ def ask(plan: Plan, terminal: Terminal, *, verbose: bool) -> int:
     rest = "" if code == EXIT_OK else "; the same command goes on from there"
     terminal.notice(f"{name}: {len(lengths):,} answers, {sum(lengths.values()):,} tokens{rest}")
     return code
-
-
-def _check_output(path: Path) -> None:
-    """Refuse a place where no file can be, before anything takes time."""
-    try:
-        target_of(path)
-    except OSError as error:
-        raise UsageError(
-            f"answers {path} cannot be written: {error.strerror or error}", hint="name a file with -o"
-        ) from None
 
 
 def _to_asking(plan: Plan, prompts: Sequence[str], session: Session) -> Asking:

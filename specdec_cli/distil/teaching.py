@@ -12,12 +12,12 @@ from specdec_cli.distil.answers import Answer, AnswerFile
 from specdec_cli.distil.checkpoint import Checkpoint, read_checkpoint
 from specdec_cli.distil.lessons import known_of
 from specdec_cli.distil.network import Network
+from specdec_cli.distil.places import checked
 from specdec_cli.distil.pulse import Pulse
 from specdec_cli.distil.shape import Shape
 from specdec_cli.distil.starting import principal_embeddings
 from specdec_cli.distil.training import Epoch, Schedule, Training
 from specdec_cli.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
-from specdec_cli.files import target_of
 from specdec_cli.llama.gguf import read_vocabulary
 from specdec_cli.llama.interrupt import Interrupt
 from specdec_cli.status import StatusLine
@@ -85,12 +85,7 @@ def _train(training: Training, path: Path, status: StatusLine) -> None:
 
 
 def _open(plan: Plan, interrupt: Interrupt) -> Training:
-    try:
-        is_there = target_of(plan.output).exists()
-    except OSError as error:
-        raise UsageError(
-            f"training {plan.output} cannot be written: {error.strerror or error}", hint="name a file with -o"
-        ) from None
+    is_there = checked("training", plan.output).exists()
     vocabulary = read_vocabulary(plan.target, "target")
     answers = [answer for path in plan.answers for answer in AnswerFile(path, vocabulary.fingerprint)]
     schedule = Schedule(plan.epochs, plan.seed)
